@@ -1,0 +1,17 @@
+//! The words everything else is written in: identifiers, times, digests,
+//! strict JSON, exit codes and the safe display of hostile text.
+//!
+//! Nothing here does I/O, reads a clock or draws randomness: both come in
+//! through [`Clock`] and [`Entropy`].
+
+mod clock;
+mod digest;
+mod frame;
+mod id;
+mod time;
+
+pub use clock::{Clock, Entropy, EntropyError, next_after};
+pub use digest::{Digest, DigestError};
+pub use frame::{Frame, split_frame};
+pub use id::{ActionId, EntryId, IdError, SessionId, WorkspaceId};
+pub use time::{Timestamp, TimestampError};

@@ -1,0 +1,1 @@
+//! What tests share: a hermetic environment, a fixed clock, fault points and the store story.
