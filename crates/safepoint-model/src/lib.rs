@@ -8,10 +8,15 @@ mod clock;
 mod digest;
 mod frame;
 mod id;
+pub mod json;
+mod span;
+pub mod text;
 mod time;
+pub mod yaml;
 
 pub use clock::{Clock, Entropy, EntropyError, next_after};
 pub use digest::{Digest, DigestError};
 pub use frame::{Frame, split_frame};
 pub use id::{ActionId, EntryId, IdError, SessionId, WorkspaceId};
+pub use span::{Expiry, ExpiryError, Span, SpanError};
 pub use time::{Timestamp, TimestampError};

@@ -1,1 +1,28 @@
-//! placeholder
+//! Where everything is kept: SQLite or PostgreSQL behind one interface, and
+//! blobs on disk.
+//!
+//! The one promise made here is that what is written together is kept
+//! together: [`Store::write`] runs a closure inside one transaction, and many
+//! closures share one commit when many threads write at once ([`group`]).
+//! This crate knows no domain rule: tables belong to the crates above, which
+//! bring their own [`Component`] of migrations.
+
+pub mod blob;
+pub mod durable;
+mod error;
+pub mod fault;
+mod group;
+mod location;
+mod migrate;
+mod postgres;
+mod sql;
+mod sqlite;
+mod store;
+
+pub use blob::Blobs;
+pub use error::{Cause, StoreError};
+pub use group::{AfterDurable, Durability, Seal};
+pub use location::{Location, LocationError};
+pub use migrate::{Component, Migration};
+pub use sql::{Flow, Row, Sql, Value, query_all, query_one};
+pub use store::{Options, Store};

@@ -1,0 +1,138 @@
+//! Files that are there whole, or not at all.
+//!
+//! A temporary file in the same directory, written, synced, renamed over the
+//! name, and the directory synced: after a crash at any instant either the
+//! old or the new content stands under the name.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{StoreError, fault};
+
+/// Who may read a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Its owner alone: keys, trails, contents of other people's files.
+    Private,
+    /// Whoever the umask lets.
+    Shared,
+}
+
+/// Writes `bytes` under `path`, replacing what is there.
+pub fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), StoreError> {
+    let directory = parent(path);
+    let temporary = temporary_beside(path);
+    let finish = || {
+        write_synced(&temporary, bytes, access)?;
+        fault::point("file.written");
+        rename(&temporary, path)?;
+        fault::point("file.renamed");
+        sync_directory(directory)
+    };
+    finish().inspect_err(|_| remove_quietly(&temporary))
+}
+
+/// Makes `path` and what is missing above it, for its owner alone, and syncs each new name.
+pub fn create_directory(path: &Path) -> Result<(), StoreError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = parent(path);
+    if above != path {
+        create_directory(above)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => sync_directory(above),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(StoreError::file("create the directory", path, error)),
+    }
+}
+
+/// Syncs the names in a directory.
+pub fn sync_directory(path: &Path) -> Result<(), StoreError> {
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(|error| StoreError::file("sync the directory", path, error))
+}
+
+fn write_synced(path: &Path, bytes: &[u8], access: Access) -> Result<(), StoreError> {
+    let mode = match access {
+        Access::Private => 0o600,
+        Access::Shared => 0o666,
+    };
+    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    let file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path);
+    file.and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    })
+    .map_err(|error| StoreError::file("write", path, error))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+    fs::rename(from, to).map_err(|error| StoreError::file("write", to, error))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+fn remove_quietly(path: &Path) {
+    // The write has failed already, and that is what the caller hears of.
+    let _ = fs::remove_file(path);
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => path,
+    }
+}
+
+/// A name that no other thread or process uses.
+fn temporary_beside(path: &Path) -> std::path::PathBuf {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()))
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test looks at the files itself"
+)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("deep/er/file");
+        create_directory(path.parent().unwrap()).unwrap();
+        write(&path, b"one", Access::Private).unwrap();
+        write(&path, b"two", Access::Private).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_changes_nothing() {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("target");
+        fs::create_dir(&path).unwrap(); // a rename onto a directory fails
+        let error = write(&path, b"x", Access::Private).unwrap_err();
+        assert!(error.to_string().contains("target"), "{error}");
+        assert_eq!(fs::read_dir(room.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,45 @@
+//! Named points at which a test may kill the process.
+//!
+//! Without the feature `fault-points`, which only `testkit` switches on,
+//! [`point`] is nothing at all.
+
+/// The fault points of this crate, in the order a write passes them.
+pub const POINTS: [&str; 7] = [
+    "write.begun",
+    "write.changed",
+    "write.sealed",
+    "write.committed",
+    "write.durable",
+    "file.written",
+    "file.renamed",
+];
+
+/// Kills the process here, as `kill -9` would, if `SAFEPOINT_FAULT` names this
+/// point. `SAFEPOINT_FAULT=NAME:3` means the third time it is passed.
+#[cfg(feature = "fault-points")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compiled into tests only, which have no other way in"
+)]
+pub fn point(name: &str) {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+
+    let Ok(wanted) = std::env::var("SAFEPOINT_FAULT") else {
+        return;
+    };
+    let (wanted, nth) = match wanted.split_once(':') {
+        Some((wanted, nth)) => (wanted, nth.parse().unwrap_or(1)),
+        None => (wanted.as_str(), 1),
+    };
+    if wanted == name && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+        let me = rustix::process::getpid();
+        // If the signal cannot be sent, the test that waits for it fails.
+        let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
+    }
+}
+
+/// Nothing: fault points exist in tests only.
+#[cfg(not(feature = "fault-points"))]
+#[inline(always)]
+pub fn point(_name: &str) {}

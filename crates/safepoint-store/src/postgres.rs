@@ -1,0 +1,247 @@
+//! PostgreSQL. All tables live in the schema `safepoint` of the database.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postgres::error::SqlState;
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::types::private::BytesMut;
+use postgres::types::{IsNull, ToSql, Type};
+use postgres::{Client, Config, NoTls, Statement};
+
+use crate::group::{Durability, Flush, WriteConnection};
+use crate::{Flow, Location, Row, Sql, StoreError, Value};
+
+/// The key of the advisory lock that writers take: "SafP".
+const WRITE_LOCK: i64 = 0x5361_6650;
+
+/// One connection to a database. It is made anew when the server has gone away between two transactions.
+pub(crate) struct Postgres {
+    config: Config,
+    place: String,
+    lock_timeout: Duration,
+    client: Client,
+    statements: HashMap<String, Statement>,
+    open: bool,
+}
+
+impl Postgres {
+    pub(crate) fn open(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
+        let place = Location::Postgres(url.to_owned()).to_string();
+        let mut config: Config = url
+            .parse()
+            .map_err(|error: postgres::Error| classify(&place, error))?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(10));
+        }
+        config.application_name("safepoint");
+        let client = connect(&config, &place, lock_timeout)?;
+        Ok(Self {
+            config,
+            place,
+            lock_timeout,
+            client,
+            statements: HashMap::new(),
+            open: false,
+        })
+    }
+
+    fn batch(&mut self, statements: &str) -> Result<(), StoreError> {
+        self.client
+            .batch_execute(statements)
+            .map_err(|error| classify(&self.place, error))
+    }
+
+    /// Begins a transaction, on a new connection where the server has gone away since the last one.
+    fn begin_with(&mut self, statements: &str) -> Result<(), StoreError> {
+        self.open = true;
+        match self.batch(statements) {
+            Err(StoreError::Unreachable { .. }) if self.client.is_closed() => {
+                self.client = connect(&self.config, &self.place, self.lock_timeout)?;
+                self.statements.clear();
+                self.batch(statements)
+            }
+            other => other,
+        }
+        .inspect_err(|_| self.roll_back())
+    }
+
+    /// Begins a transaction for reading: all its queries see one moment.
+    pub(crate) fn begin_reading(&mut self) -> Result<(), StoreError> {
+        self.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    }
+
+    fn statement(&mut self, sql: &str) -> Result<Statement, StoreError> {
+        if let Some(statement) = self.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self
+            .client
+            .prepare(&sql.replace('?', "$"))
+            .map_err(|error| classify(&self.place, error))?;
+        self.statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+}
+
+fn connect(config: &Config, place: &str, lock_timeout: Duration) -> Result<Client, StoreError> {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    let mut client = config
+        .connect(NoTls)
+        .map_err(|error| classify(place, error))?;
+    let settings = format!(
+        "SET search_path TO safepoint; SET lock_timeout = {}; SET client_min_messages = warning",
+        lock_timeout.as_millis()
+    );
+    client
+        .batch_execute(&settings)
+        .map_err(|error| classify(place, error))?;
+    Ok(client)
+}
+
+impl WriteConnection for Postgres {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.begin_with(&format!(
+            "BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
+        ))
+    }
+
+    fn commit(&mut self, durability: Durability) -> Result<Flush, StoreError> {
+        self.open = false;
+        let statement = match durability {
+            Durability::Sync => "COMMIT",
+            Durability::Async => "SET LOCAL synchronous_commit = off; COMMIT",
+        };
+        self.batch(statement)?;
+        Ok(Flush::Done)
+    }
+
+    fn roll_back(&mut self) {
+        if std::mem::take(&mut self.open) {
+            // Without a connection there is no transaction left to roll back.
+            let _ = self.batch("ROLLBACK");
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.open && !self.client.is_closed()
+    }
+}
+
+impl Sql for Postgres {
+    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
+        if values.is_empty() {
+            self.batch(sql)?; // a migration or a savepoint: not worth a prepared statement
+            return Ok(0);
+        }
+        let statement = self.statement(sql)?;
+        self.client
+            .execute(&statement, &parameters(values))
+            .map_err(|error| classify(&self.place, error))
+    }
+
+    fn query(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        each: &mut dyn FnMut(&dyn Row) -> Result<Flow, StoreError>,
+    ) -> Result<(), StoreError> {
+        let statement = self.statement(sql)?;
+        let place = self.place.clone();
+        let mut rows = self
+            .client
+            .query_raw(&statement, parameters(values))
+            .map_err(|error| classify(&place, error))?;
+        while let Some(row) = rows.next().map_err(|error| classify(&place, error))? {
+            if each(&row)? == Flow::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    values
+        .iter()
+        .map(|value| value as &(dyn ToSql + Sync))
+        .collect()
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Integer(number) => number.to_sql(kind, out),
+            Self::Text(text) => text.to_sql(kind, out),
+            Self::Blob(bytes) => bytes.to_sql(kind, out),
+        }
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        [Type::INT8, Type::TEXT, Type::BYTEA].contains(kind)
+    }
+
+    postgres::types::to_sql_checked!();
+}
+
+impl Row for postgres::Row {
+    fn integer(&self, column: usize) -> Result<i64, StoreError> {
+        self.try_get(column).map_err(|_| StoreError::Column {
+            column,
+            expected: "an integer",
+        })
+    }
+
+    fn bytes(&self, column: usize) -> Result<Option<&[u8]>, StoreError> {
+        let text = self
+            .columns()
+            .get(column)
+            .is_some_and(|column| *column.type_() == Type::TEXT);
+        let bytes = if text {
+            self.try_get::<_, Option<&str>>(column)
+                .map(|text| text.map(str::as_bytes))
+        } else {
+            self.try_get(column)
+        };
+        bytes.map_err(|_| StoreError::Column {
+            column,
+            expected: "text or bytes",
+        })
+    }
+}
+
+/// Tells the errors of PostgreSQL apart by what the user can do about them.
+fn classify(place: &str, error: postgres::Error) -> StoreError {
+    let place = place.to_owned();
+    let code = error.code().cloned();
+    let closed = error.is_closed();
+    let cause = Arc::new(error);
+    let Some(code) = code else {
+        return StoreError::Unreachable { place, cause };
+    };
+    if code == SqlState::LOCK_NOT_AVAILABLE || code == SqlState::QUERY_CANCELED {
+        StoreError::Locked { place, cause }
+    } else if code == SqlState::READ_ONLY_SQL_TRANSACTION
+        || code == SqlState::INSUFFICIENT_PRIVILEGE
+    {
+        StoreError::ReadOnly { place, cause }
+    } else if code == SqlState::DISK_FULL {
+        StoreError::Full { place, cause }
+    } else if code == SqlState::DATA_CORRUPTED || code == SqlState::INDEX_CORRUPTED {
+        StoreError::Corrupted { place, cause }
+    } else if closed
+        || ["08", "28", "3D", "57"]
+            .iter()
+            .any(|class| code.code().starts_with(class))
+    {
+        StoreError::Unreachable { place, cause }
+    } else {
+        StoreError::Statement { place, cause }
+    }
+}

@@ -1,0 +1,374 @@
+//! Adding entries: inside the transaction that makes the change they tell of.
+//!
+//! The trail takes part in every transaction of its store as its
+//! [`Seal`]: when one begins, the tip is read; entries are chained and hashed
+//! as they come; before the commit the new head is signed and written beside
+//! them; once the commit is on disk, the copy outside the database follows.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use safepoint_model::{Clock, Digest, Entropy, EntryId, Frame, Timestamp, json, next_after};
+use safepoint_store::{AfterDurable, Blobs, Flow, Seal, Sql, Store, StoreError, Value, query_one};
+
+use crate::entry::{ENTRY_TAG, Fields, LARGEST_BODY};
+use crate::head::{Head, SignedHead};
+use crate::note::{PublicKey, Signer};
+use crate::redact::Redactor;
+use crate::tree::Frontier;
+use crate::verify::Bad;
+use crate::witness::Witness;
+use crate::{Actor, Entry, Kind, Stream, TrailError};
+
+/// What is to be recorded: an entry before it has a place.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The chain it belongs to.
+    pub stream: Stream,
+    /// Who did it.
+    pub actor: Actor,
+    /// What happened.
+    pub kind: Kind,
+    /// The action it belongs to.
+    pub action_id: Option<safepoint_model::ActionId>,
+    /// The rest. Secrets in it are taken out before anything is stored.
+    pub body: serde_json::Value,
+}
+
+/// A draft without secrets and with its body in canonical form. Made outside
+/// the transaction, so that the store is held no longer than needed.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    stream: Stream,
+    actor: Actor,
+    kind: Kind,
+    action_id: Option<safepoint_model::ActionId>,
+    body: String,
+}
+
+/// The part of the trail that lives inside the store's transactions.
+pub(crate) struct Appender {
+    pub(crate) signer: Signer,
+    pub(crate) redactor: Redactor,
+    pub(crate) blobs: Blobs,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) store: Weak<Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) state: Mutex<State>,
+}
+
+/// What is known of the end of the trail while a transaction is open.
+#[derive(Default)]
+pub(crate) struct State {
+    tip: Option<Tip>,
+    /// Leaf hashes added since the transaction began.
+    added: Vec<Digest>,
+    /// The tip and the number of added leaves before the present member.
+    before_member: Option<(Tip, usize)>,
+    /// The last hash of streams seen lately.
+    streams: HashMap<Stream, Option<Digest>>,
+    frame: Option<Frame>,
+}
+
+/// The end of the trail.
+#[derive(Clone)]
+struct Tip {
+    head: SignedHead,
+    frontier: Frontier,
+    time: Option<Timestamp>,
+}
+
+/// How many streams to remember before starting over.
+const STREAMS_REMEMBERED: usize = 4096;
+
+impl Appender {
+    /// Takes out secrets, brings the body into canonical form, and moves a large one to the blob store.
+    pub(crate) fn prepare(&self, draft: Draft) -> Result<Prepared, TrailError> {
+        let mut body = draft.body;
+        self.redactor.redact(&mut body);
+        let mut bytes = json::canonical(&body)?;
+        if bytes.len() > LARGEST_BODY {
+            let digest = self.blobs.put(&bytes)?;
+            bytes = json::canonical(&serde_json::json!({
+                "$blob": {"sha256": digest, "size": bytes.len()}
+            }))?;
+        }
+        Ok(Prepared {
+            stream: draft.stream,
+            actor: draft.actor,
+            kind: draft.kind,
+            action_id: draft.action_id,
+            // Canonical JSON is UTF-8; nothing is lost here.
+            body: String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    }
+
+    /// Adds an entry inside the present transaction.
+    pub(crate) fn append(
+        &self,
+        sql: &mut dyn Sql,
+        prepared: Prepared,
+    ) -> Result<Entry, TrailError> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let tip = state.tip.as_mut().ok_or_else(|| {
+            StoreError::corrupted("the trail", "an entry was added outside a transaction")
+        })?;
+        if state.before_member.is_none() {
+            state.before_member = Some((tip.clone(), state.added.len()));
+        }
+        let prev_hash = match state.streams.get(&prepared.stream) {
+            Some(known) => *known,
+            None => last_of_stream(sql, &prepared.stream)?,
+        };
+        let time = next_after(tip.time, &*self.clock);
+        let mut entry = Entry {
+            seq: tip.frontier.size(),
+            id: EntryId::new(time, &*self.entropy)?,
+            time,
+            stream: prepared.stream,
+            actor: prepared.actor,
+            kind: prepared.kind,
+            action_id: prepared.action_id,
+            body: prepared.body,
+            prev_hash,
+            hash: Digest::from_bytes([0; 32]),
+        };
+        let frame = state.frame.get_or_insert_with(|| Frame::new(ENTRY_TAG));
+        entry.hash = entry.fields().hash(frame);
+        insert(sql, &entry)?;
+
+        tip.time = Some(time);
+        tip.frontier.push(entry.hash, |_, _| {});
+        state.added.push(entry.hash);
+        if state.streams.len() >= STREAMS_REMEMBERED {
+            state.streams.clear();
+        }
+        state.streams.insert(entry.stream.clone(), Some(entry.hash));
+        Ok(entry)
+    }
+
+    /// The tip as the database has it, checked against the signature.
+    fn load_tip(&self, sql: &mut dyn Sql, stored: StoredHead) -> Result<Tip, StoreError> {
+        let bad = |reason| StoreError::seal(Bad::at(stored.size.saturating_sub(1), reason));
+        let head = SignedHead::open(&stored.note, self.signer.public())
+            .map_err(|_| bad("the head in the database is not signed by the key of this trail"))?;
+        let frontier = Frontier::from_peaks(stored.size, stored.peaks)
+            .filter(|frontier| head.size() == stored.size && frontier.root() == head.root())
+            .ok_or_else(|| bad("the head in the database does not match its signature"))?;
+        let witnessed = self.witness.head()?.map_err(StoreError::seal)?;
+        if witnessed.size() > head.size()
+            || (witnessed.size() == head.size() && witnessed.root() != head.root())
+        {
+            return Err(StoreError::seal(Bad::at(
+                head.size(),
+                "the database has lost entries that were signed",
+            )));
+        }
+        let last = i64::try_from(stored.size).unwrap_or(i64::MAX) - 1;
+        let time = query_one(
+            sql,
+            "SELECT time FROM trail_entries WHERE seq = ?1",
+            &[Value::Integer(last)],
+            |row| row.integer(0),
+        )?;
+        Ok(Tip {
+            head,
+            frontier,
+            time: time.map(Timestamp::from_micros),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seal for Appender {
+    fn begun(&self, sql: &mut dyn Sql) -> Result<(), StoreError> {
+        let mut state = self.state();
+        state.added.clear();
+        state.before_member = None;
+        let Some(stored) = StoredHead::read(sql)? else {
+            return Err(StoreError::corrupted("the trail", "its head is missing"));
+        };
+        let current = state
+            .tip
+            .as_ref()
+            .is_some_and(|tip| tip.head.note() == stored.note && tip.head.size() == stored.size);
+        if !current {
+            state.streams.clear();
+            state.tip = Some(self.load_tip(sql, stored)?);
+        }
+        Ok(())
+    }
+
+    fn member_kept(&self) {
+        self.state().before_member = None;
+    }
+
+    fn member_undone(&self) {
+        let mut state = self.state();
+        if let Some((tip, added)) = state.before_member.take() {
+            state.tip = Some(tip);
+            state.added.truncate(added);
+            state.streams.clear();
+        }
+    }
+
+    fn before_commit(&self, sql: &mut dyn Sql) -> Result<AfterDurable, StoreError> {
+        let mut state = self.state();
+        let added = std::mem::take(&mut state.added);
+        let tip = state
+            .tip
+            .as_mut()
+            .ok_or_else(|| StoreError::corrupted("the trail", "a commit without a beginning"))?;
+        if !added.is_empty() {
+            let head = Head {
+                origin: self.signer.public().name().to_owned(),
+                size: tip.frontier.size(),
+                root: tip.frontier.root(),
+            };
+            tip.head = head.sign(&self.signer);
+            write_head(sql, &tip.head, &tip.frontier)?;
+        }
+        let (head, witness, store) = (
+            tip.head.clone(),
+            Arc::clone(&self.witness),
+            self.store.clone(),
+        );
+        Ok(Box::new(move || {
+            let first = head.size() - added.len() as u64;
+            witness.advance(&head, |from| {
+                if from == first {
+                    return Ok(added);
+                }
+                // Another process, or an asynchronous write, came in between.
+                let store = store
+                    .upgrade()
+                    .ok_or_else(|| StoreError::corrupted("the trail", "its store was closed"))?;
+                store.read(|sql| leaf_hashes(sql, from, head.size()))
+            })
+        }))
+    }
+
+    fn committed(&self) {
+        self.state().before_member = None;
+    }
+
+    fn rolled_back(&self) {
+        *self.state() = State::default();
+    }
+}
+
+/// The row that holds the head.
+pub(crate) struct StoredHead {
+    pub(crate) size: u64,
+    pub(crate) peaks: Vec<Digest>,
+    pub(crate) note: String,
+}
+
+impl StoredHead {
+    pub(crate) fn read(sql: &mut dyn Sql) -> Result<Option<Self>, StoreError> {
+        query_one(
+            sql,
+            "SELECT size, peaks, note FROM trail_head WHERE only_row = 1",
+            &[],
+            |row| {
+                let (hashes, _) = row.blob(1)?.as_chunks::<32>();
+                Ok(Self {
+                    size: u64::try_from(row.integer(0)?).unwrap_or(0),
+                    peaks: hashes
+                        .iter()
+                        .map(|hash| Digest::from_bytes(*hash))
+                        .collect(),
+                    note: row.text(2)?.to_owned(),
+                })
+            },
+        )
+    }
+}
+
+pub(crate) fn write_head(
+    sql: &mut dyn Sql,
+    head: &SignedHead,
+    frontier: &Frontier,
+) -> Result<(), StoreError> {
+    let peaks: Vec<u8> = frontier
+        .peaks()
+        .iter()
+        .flat_map(|peak| *peak.as_bytes())
+        .collect();
+    sql.execute(
+        "INSERT INTO trail_head (only_row, size, root, peaks, note) VALUES (1, ?1, ?2, ?3, ?4) \
+         ON CONFLICT (only_row) DO UPDATE SET size = excluded.size, root = excluded.root, peaks = excluded.peaks, note = excluded.note",
+        &[
+            Value::Integer(i64::try_from(head.size()).unwrap_or(i64::MAX)),
+            Value::Blob(head.root().as_bytes()),
+            Value::Blob(&peaks),
+            Value::Text(head.note()),
+        ],
+    )
+    .map(drop)
+}
+
+fn insert(sql: &mut dyn Sql, entry: &Entry) -> Result<(), StoreError> {
+    let Fields { seq, time, .. } = entry.fields();
+    sql.execute(
+        "INSERT INTO trail_entries (seq, id, time, stream, actor, kind, action_id, body, prev_hash, hash) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        &[
+            Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX)),
+            Value::Text(entry.id.as_str()),
+            Value::Integer(time),
+            Value::Text(entry.stream.as_str()),
+            Value::Text(entry.actor.as_str()),
+            Value::Text(entry.kind.as_str()),
+            Value::from(entry.action_id.as_ref().map(|id| id.as_str())),
+            Value::Text(&entry.body),
+            Value::from(entry.prev_hash.as_ref().map(|hash| hash.as_bytes().as_slice())),
+            Value::Blob(entry.hash.as_bytes()),
+        ],
+    )
+    .map(drop)
+}
+
+fn last_of_stream(sql: &mut dyn Sql, stream: &Stream) -> Result<Option<Digest>, StoreError> {
+    query_one(
+        sql,
+        "SELECT hash FROM trail_entries WHERE stream = ?1 ORDER BY seq DESC LIMIT 1",
+        &[Value::Text(stream.as_str())],
+        |row| digest(row.blob(0)?),
+    )
+}
+
+/// The hashes of entries `from..to`, as the database has them.
+pub(crate) fn leaf_hashes(
+    sql: &mut dyn Sql,
+    from: u64,
+    to: u64,
+) -> Result<Vec<Digest>, StoreError> {
+    let mut hashes = Vec::new();
+    let bound = |seq| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
+    sql.query(
+        "SELECT hash FROM trail_entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
+        &[bound(from), bound(to)],
+        &mut |row| {
+            hashes.push(digest(row.blob(0)?)?);
+            Ok(Flow::More)
+        },
+    )?;
+    Ok(hashes)
+}
+
+pub(crate) fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
+    Digest::from_slice(bytes)
+        .map_err(|_| StoreError::corrupted("the trail", "a hash is not 32 bytes long"))
+}
+
+impl std::fmt::Debug for Appender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Appender({})", PublicKey::name(self.signer.public()))
+    }
+}

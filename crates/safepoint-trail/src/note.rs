@@ -1,0 +1,235 @@
+//! Signed notes (C2SP `signed-note`): a few lines of text and Ed25519 signatures under them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use safepoint_model::{Digest, Entropy, EntropyError};
+
+/// The algorithm byte of Ed25519 in keys and key ids.
+const ED25519: u8 = 0x01;
+
+/// Why a key or a note was refused.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum NoteError {
+    /// Not `NAME+HASH+KEY`.
+    #[error("not a verifier key of the form `NAME+HASH+KEY`")]
+    VerifierKey,
+    /// Not `PRIVATE+KEY+NAME+HASH+KEY`.
+    #[error("not a signing key of the form `PRIVATE+KEY+NAME+HASH+KEY`")]
+    SigningKey,
+    /// A name that is empty or has a space or `+` in it.
+    #[error("a key name is not empty and has neither spaces nor `+`")]
+    Name,
+    /// Not text, an empty line, and signature lines.
+    #[error("not a signed note: expected text, an empty line, and lines that begin with `— `")]
+    Shape,
+    /// No signature line is of the key asked for.
+    #[error("the note carries no signature of the key `{0}`")]
+    Unsigned(String),
+    /// A signature line is of that key, and does not match.
+    #[error("the signature of the key `{0}` does not match the note")]
+    Forged(String),
+}
+
+/// A private key with its name.
+pub struct Signer {
+    key: SigningKey,
+    public: PublicKey,
+}
+
+/// A public key with its name, printed in C2SP's verifier-key form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PublicKey {
+    name: String,
+    id: [u8; 4],
+    key: VerifyingKey,
+}
+
+impl Signer {
+    /// A new key under `name`.
+    pub fn generate(name: &str, entropy: &dyn Entropy) -> Result<Self, EntropyError> {
+        let mut seed = [0; 32];
+        entropy.fill(&mut seed)?;
+        Ok(Self::from_seed(name, &seed))
+    }
+
+    fn from_seed(name: &str, seed: &[u8; 32]) -> Self {
+        let key = SigningKey::from_bytes(seed);
+        let public = PublicKey::new(name, key.verifying_key());
+        Self { key, public }
+    }
+
+    /// Reads the text form that [`Signer::to_text`] writes.
+    pub fn parse(text: &str) -> Result<Self, NoteError> {
+        let rest = text
+            .trim_end()
+            .strip_prefix("PRIVATE+KEY+")
+            .ok_or(NoteError::SigningKey)?;
+        let (name, id, seed) = split_key(rest).ok_or(NoteError::SigningKey)?;
+        let signer = Self::from_seed(name, &seed);
+        if signer.public.id != id {
+            return Err(NoteError::SigningKey);
+        }
+        valid_name(name)?;
+        Ok(signer)
+    }
+
+    /// The text form of the private key, as Go's `note` package writes it.
+    pub fn to_text(&self) -> String {
+        let PublicKey { name, id, .. } = &self.public;
+        let data = encode_key(self.key.as_bytes());
+        format!("PRIVATE+KEY+{name}+{}+{data}", hex(id))
+    }
+
+    /// The public half.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// A secret for another purpose, bound to this key by `label`.
+    pub fn derive_secret(&self, label: &str) -> Digest {
+        let mut frame = safepoint_model::Frame::new(label);
+        frame.field(self.key.as_bytes());
+        frame.digest()
+    }
+
+    /// The note with this signature under it. `text` ends with a newline.
+    pub fn sign(&self, text: &str) -> String {
+        let signature = self.key.sign(text.as_bytes());
+        let mut bytes = self.public.id.to_vec();
+        bytes.extend_from_slice(&signature.to_bytes());
+        format!("{text}\n— {} {}\n", self.public.name, BASE64.encode(bytes))
+    }
+}
+
+impl fmt::Debug for Signer {
+    /// Never the private half.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signer({})", self.public)
+    }
+}
+
+impl PublicKey {
+    fn new(name: &str, key: VerifyingKey) -> Self {
+        let digest = Digest::of_parts(&[name.as_bytes(), b"\n", &[ED25519], key.as_bytes()]);
+        let [a, b, c, d, ..] = *digest.as_bytes();
+        Self {
+            name: name.to_owned(),
+            id: [a, b, c, d],
+            key,
+        }
+    }
+
+    /// The name, which is the origin of the log that the key signs.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text of a note that this key has signed. Signatures of others are passed over.
+    pub fn open<'a>(&self, note: &'a str) -> Result<&'a str, NoteError> {
+        let (text, signatures) = split_note(note)?;
+        for (name, bytes) in signatures {
+            let Some((id, signature)) = bytes.split_first_chunk::<4>() else {
+                return Err(NoteError::Shape);
+            };
+            if name != self.name || *id != self.id {
+                continue;
+            }
+            let genuine = Signature::from_slice(signature)
+                .and_then(|signature| self.key.verify_strict(text.as_bytes(), &signature));
+            return match genuine {
+                Ok(()) => Ok(text),
+                Err(_) => Err(NoteError::Forged(self.name.clone())),
+            };
+        }
+        Err(NoteError::Unsigned(self.name.clone()))
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let data = encode_key(self.key.as_bytes());
+        write!(f, "{}+{}+{data}", self.name, hex(&self.id))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = NoteError;
+
+    fn from_str(text: &str) -> Result<Self, NoteError> {
+        let (name, id, key) = split_key(text.trim()).ok_or(NoteError::VerifierKey)?;
+        valid_name(name)?;
+        let key = VerifyingKey::from_bytes(&key).map_err(|_| NoteError::VerifierKey)?;
+        let public = Self::new(name, key);
+        if public.id == id {
+            Ok(public)
+        } else {
+            Err(NoteError::VerifierKey)
+        }
+    }
+}
+
+fn valid_name(name: &str) -> Result<(), NoteError> {
+    if name.is_empty() || name.contains('+') || name.contains(char::is_whitespace) {
+        return Err(NoteError::Name);
+    }
+    Ok(())
+}
+
+/// Splits `NAME+HASH+BASE64(0x01 || KEY)`.
+fn split_key(text: &str) -> Option<(&str, [u8; 4], [u8; 32])> {
+    let (name, rest) = text.split_once('+')?;
+    let (id, data) = rest.split_once('+')?;
+    let id = (id.len() == 8)
+        .then(|| u32::from_str_radix(id, 16).ok())??
+        .to_be_bytes();
+    let data = BASE64.decode(data).ok()?;
+    let (algorithm, key) = data.split_first()?;
+    if *algorithm != ED25519 {
+        return None;
+    }
+    Some((name, id, key.try_into().ok()?))
+}
+
+fn encode_key(key: &[u8; 32]) -> String {
+    let mut bytes = vec![ED25519];
+    bytes.extend_from_slice(key);
+    BASE64.encode(bytes)
+}
+
+fn hex(id: &[u8; 4]) -> String {
+    format!("{:08x}", u32::from_be_bytes(*id))
+}
+
+/// The signature lines of a note: names and bytes.
+type Signatures<'a> = Vec<(&'a str, Vec<u8>)>;
+
+fn split_note(note: &str) -> Result<(&str, Signatures<'_>), NoteError> {
+    let end = note.rfind("\n\n").ok_or(NoteError::Shape)? + 1;
+    let (text, rest) = note.split_at(end);
+    let lines = rest
+        .strip_prefix('\n')
+        .and_then(|lines| lines.strip_suffix('\n'))
+        .ok_or(NoteError::Shape)?;
+    if text.chars().any(|c| c.is_control() && c != '\n') {
+        return Err(NoteError::Shape);
+    }
+    let signatures = lines
+        .split('\n')
+        .map(|line| {
+            let (name, data) = line.strip_prefix("— ")?.split_once(' ')?;
+            Some((name, BASE64.decode(data).ok()?))
+        })
+        .collect::<Option<_>>()
+        .ok_or(NoteError::Shape)?;
+    Ok((text, signatures))
+}

@@ -1,0 +1,266 @@
+//! Looking things up: by stream, action, kind, actor, time and fields of the
+//! body, one entry at a time, however long the trail is.
+
+use safepoint_model::{Digest, EntryId, Timestamp};
+use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_one};
+
+use crate::trail::blob_of;
+use crate::{Entry, Stream, Trail, TrailError};
+
+const COLUMNS: &str = "seq, id, time, stream, actor, kind, action_id, body, prev_hash, hash";
+
+/// Which entries are wanted. Empty means all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Only of one of these streams.
+    pub streams: Vec<Stream>,
+    /// Only of this action.
+    pub action: Option<String>,
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only by this actor.
+    pub actor: Option<String>,
+    /// Not before this moment.
+    pub since: Option<Timestamp>,
+    /// Before this moment.
+    pub until: Option<Timestamp>,
+    /// Only with all these fields in the body.
+    pub fields: Vec<FieldFilter>,
+    /// Only from this place in the trail on: where the last page ended.
+    pub from: u64,
+}
+
+/// A field that the body must have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldFilter {
+    /// The names on the way to it.
+    pub path: Vec<String>,
+    /// What it must be. A text also matches a number or boolean printed so.
+    pub value: String,
+}
+
+impl FieldFilter {
+    /// Reads `name.of.field=value`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (path, value) = text.split_once('=')?;
+        if path.is_empty() || path.split('.').any(str::is_empty) {
+            return None;
+        }
+        Some(Self {
+            path: path.split('.').map(str::to_owned).collect(),
+            value: value.to_owned(),
+        })
+    }
+
+    fn matches(&self, body: &serde_json::Value) -> bool {
+        let found = self.path.iter().try_fold(body, |value, name| match value {
+            serde_json::Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+            other => other.get(name),
+        });
+        match found {
+            Some(serde_json::Value::String(text)) => *text == self.value,
+            Some(other) => other.to_string() == self.value,
+            None => false,
+        }
+    }
+}
+
+impl Trail {
+    /// Hands every entry that `query` fits to `each`, oldest first, until it has had enough.
+    pub fn entries<E: From<TrailError>>(
+        &self,
+        query: &Query,
+        mut each: impl FnMut(Entry) -> Result<Flow, E>,
+    ) -> Result<(), E> {
+        let mut stopped = None;
+        self.store()
+            .read(|sql| {
+                let (statement, values) = select(sql, query)?;
+                sql.query(&statement, &borrow(&values), &mut |row| {
+                    let entry = read_entry(row)?;
+                    if !query.fields.is_empty() && !fields_match(query, &entry) {
+                        return Ok(Flow::More);
+                    }
+                    Ok(each(entry).unwrap_or_else(|error| {
+                        stopped = Some(error);
+                        Flow::Enough
+                    }))
+                })
+            })
+            .map_err(|error: StoreError| TrailError::from(error))?;
+        stopped.map_or(Ok(()), Err)
+    }
+
+    /// The entry that `reference` means: an id, the beginning of one, or a place in the trail.
+    pub fn find(&self, reference: &str) -> Result<Entry, TrailError> {
+        if let Ok(seq) = reference.parse::<i64>() {
+            return self
+                .store()
+                .read(|sql| entry_at(sql, seq))?
+                .ok_or_else(|| TrailError::NotFound(format!("entry at place {seq}")));
+        }
+        let unknown = || TrailError::NotFound(format!("entry `{reference}`"));
+        let (low, high) = EntryId::time_range(reference).ok_or_else(unknown)?;
+        let mut found = Vec::new();
+        let query = Query {
+            since: Some(low),
+            until: Some(high.next()),
+            ..Query::default()
+        };
+        self.entries(&query, |entry| -> Result<Flow, TrailError> {
+            if entry.id.as_str().starts_with(reference) {
+                found.push(entry);
+            }
+            Ok(if found.len() < 3 {
+                Flow::More
+            } else {
+                Flow::Enough
+            })
+        })?;
+        if found.len() > 1 {
+            return Err(TrailError::Ambiguous {
+                prefix: reference.to_owned(),
+                candidates: found
+                    .into_iter()
+                    .map(|entry| entry.id.to_string())
+                    .collect(),
+            });
+        }
+        found.pop().ok_or_else(unknown)
+    }
+
+    /// The whole body of an entry, wherever it is kept.
+    pub fn body(&self, entry: &Entry) -> Result<String, TrailError> {
+        let Some(digest) = blob_of(entry.body.as_bytes()) else {
+            return Ok(entry.body.clone());
+        };
+        let bytes = self
+            .blobs()
+            .get(&digest)?
+            .ok_or_else(|| TrailError::NotFound(format!("blob {digest}")))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// A value that owns its text.
+enum Owned {
+    Integer(i64),
+    Text(String),
+}
+
+fn borrow(values: &[Owned]) -> Vec<Value<'_>> {
+    values
+        .iter()
+        .map(|value| match value {
+            Owned::Integer(number) => Value::Integer(*number),
+            Owned::Text(text) => Value::Text(text),
+        })
+        .collect()
+}
+
+/// The statement for a query, and its values.
+fn select(sql: &mut dyn Sql, query: &Query) -> Result<(String, Vec<Owned>), StoreError> {
+    // Times rise with the sequence, so a bound in time is a bound in place.
+    let mut from = i64::try_from(query.from).unwrap_or(i64::MAX);
+    if let Some(since) = query.since {
+        from = from.max(first_at(sql, since)?);
+    }
+    let mut values = vec![Owned::Integer(from)];
+    let mut conditions = vec!["seq >= ?1".to_owned()];
+    let mut add = |column: &str, operator: &str, value: Owned| {
+        values.push(value);
+        format!("{column} {operator} ?{}", values.len())
+    };
+    if let Some(until) = query.until {
+        conditions.push(add("seq", "<", Owned::Integer(first_at(sql, until)?)));
+    }
+    let streams: Vec<_> = query
+        .streams
+        .iter()
+        .map(|stream| add("stream", "=", Owned::Text(stream.to_string())))
+        .collect();
+    if !streams.is_empty() {
+        conditions.push(format!("({})", streams.join(" OR ")));
+    }
+    for (column, wanted) in [
+        ("action_id", &query.action),
+        ("kind", &query.kind),
+        ("actor", &query.actor),
+    ] {
+        if let Some(wanted) = wanted {
+            conditions.push(add(column, "=", Owned::Text(wanted.clone())));
+        }
+    }
+    let statement = format!(
+        "SELECT {COLUMNS} FROM trail_entries WHERE {} ORDER BY seq",
+        conditions.join(" AND ")
+    );
+    Ok((statement, values))
+}
+
+/// The place of the first entry not before `moment`, found by halving.
+fn first_at(sql: &mut dyn Sql, moment: Timestamp) -> Result<i64, StoreError> {
+    let size = query_one(sql, "SELECT max(seq) FROM trail_entries", &[], |row| {
+        Ok(row.integer(0).map_or(0, |last| last + 1)) // NULL in an empty trail
+    })?;
+    let (mut low, mut high) = (0, size.unwrap_or(0));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let time = query_one(
+            sql,
+            "SELECT time FROM trail_entries WHERE seq >= ?1 ORDER BY seq LIMIT 1",
+            &[Value::Integer(middle)],
+            |row| row.integer(0),
+        )?;
+        if time.is_some_and(|time| time < moment.as_micros()) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+fn entry_at(sql: &mut dyn Sql, seq: i64) -> Result<Option<Entry>, StoreError> {
+    let statement = format!("SELECT {COLUMNS} FROM trail_entries WHERE seq = ?1");
+    query_one(sql, &statement, &[Value::Integer(seq)], read_entry)
+}
+
+fn fields_match(query: &Query, entry: &Entry) -> bool {
+    serde_json::from_str(&entry.body)
+        .is_ok_and(|body| query.fields.iter().all(|field| field.matches(&body)))
+}
+
+fn read_entry(row: &dyn Row) -> Result<Entry, StoreError> {
+    fn parsed<T: std::str::FromStr>(row: &dyn Row, column: usize) -> Result<T, StoreError> {
+        row.text(column)?.parse().map_err(|_| damaged(row, column))
+    }
+    fn damaged(row: &dyn Row, column: usize) -> StoreError {
+        let seq = row.integer(0).unwrap_or(-1);
+        StoreError::corrupted(
+            "the trail",
+            format!("column {column} of entry {seq} cannot be read"),
+        )
+    }
+    fn hash(row: &dyn Row, column: usize) -> Result<Option<Digest>, StoreError> {
+        row.bytes(column)?
+            .map(Digest::from_slice)
+            .transpose()
+            .map_err(|_| damaged(row, column))
+    }
+    Ok(Entry {
+        seq: u64::try_from(row.integer(0)?).map_err(|_| damaged(row, 0))?,
+        id: parsed(row, 1)?,
+        time: Timestamp::from_micros(row.integer(2)?),
+        stream: parsed(row, 3)?,
+        actor: parsed(row, 4)?,
+        kind: parsed(row, 5)?,
+        action_id: match row.optional_text(6)? {
+            None => None,
+            Some(text) => Some(text.parse().map_err(|_| damaged(row, 6))?),
+        },
+        body: row.text(7)?.to_owned(),
+        prev_hash: hash(row, 8)?,
+        hash: hash(row, 9)?.ok_or_else(|| damaged(row, 9))?,
+    })
+}

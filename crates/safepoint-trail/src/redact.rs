@@ -1,0 +1,276 @@
+//! Secrets are taken out before anything is hashed or stored.
+//!
+//! What is taken out leaves a mark with its kind and a keyed digest, so that
+//! two uses of one secret can still be seen to be the same without anybody
+//! being able to guess it. Finding secrets is a best effort: known shapes of
+//! tokens and keys, values that stand behind a telling name, credentials in
+//! addresses. It errs on the side of taking out too much.
+
+use hmac::{Hmac, KeyInit, Mac};
+use regex::{Regex, RegexSet};
+use safepoint_model::Digest;
+use serde_json::Value;
+use sha2::Sha256;
+
+/// Shapes of secrets: a name, and an expression whose group `s`, or else the whole match, is the secret.
+const SHAPES: [(&str, &str); 14] = [
+    (
+        "private-key",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----[^\x00]*?(-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|$)",
+    ),
+    ("age-key", r"AGE-SECRET-KEY-1[0-9A-Z]{20,}"),
+    ("aws-key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
+    (
+        "github-token",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
+    ),
+    ("gitlab-token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("slack-token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("google-key", r"\bAIza[0-9A-Za-z_-]{35}"),
+    (
+        "package-token",
+        r"\b(?:npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}|dckr_pat_[A-Za-z0-9_-]{20,})",
+    ),
+    ("payment-key", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}"),
+    ("api-key", r"\bsk-[A-Za-z0-9_-]{20,}"),
+    (
+        "jwt",
+        r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
+    ),
+    ("address", r"://[^/\s:@]*:(?P<s>[^/\s@]+)@"),
+    (
+        "authorization",
+        r"(?i)\b(?:bearer|basic|token)\s+(?P<s>[A-Za-z0-9._~+/-]{16,}=*)",
+    ),
+    (
+        "named",
+        r#"(?i)(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)[a-z0-9_.-]*["']?\s*(?:[:=]\s*|\s)["']?(?P<s>[^\s"',;&|<>\[]{6,})"#,
+    ),
+];
+
+/// Names whose text value is a secret, whatever it looks like. Compared with the end of a field's name.
+const TELLING_NAMES: [&str; 11] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "api_key",
+    "access_key",
+    "private_key",
+    "authorization",
+    "credential",
+];
+
+/// Finds secrets and puts marks in their place.
+pub struct Redactor {
+    any: RegexSet,
+    shapes: Vec<(&'static str, Regex)>,
+    key: Digest,
+}
+
+impl Redactor {
+    /// A redactor whose marks are keyed with `key`.
+    pub fn new(key: Digest) -> Result<Self, regex::Error> {
+        Ok(Self {
+            any: RegexSet::new(SHAPES.iter().map(|(_, expression)| expression))?,
+            shapes: SHAPES
+                .iter()
+                .map(|(name, expression)| Ok((*name, Regex::new(expression)?)))
+                .collect::<Result<_, regex::Error>>()?,
+            key,
+        })
+    }
+
+    /// Takes the secrets out of every text in `value`, names of fields included.
+    pub fn redact(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some(clean) = self.redact_text(text) {
+                    *text = clean;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
+            Value::Object(fields) => {
+                let dirty = |name: &String| self.redact_text(name).is_some();
+                if fields.keys().any(dirty) {
+                    let old = std::mem::take(fields);
+                    fields.extend(
+                        old.into_iter()
+                            .map(|(name, value)| (self.redact_text(&name).unwrap_or(name), value)),
+                    );
+                }
+                for (name, value) in fields {
+                    match value {
+                        Value::String(text) if is_telling(name) => {
+                            if !text.is_empty() && !is_mark(text) {
+                                *text = self.mark("named", text);
+                            }
+                        }
+                        other => self.redact(other),
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// The text without its secrets; `None` when it has none.
+    pub fn redact_text(&self, text: &str) -> Option<String> {
+        if text.len() < 8 {
+            return None;
+        }
+        let found = self.any.matches(text);
+        if !found.matched_any() {
+            return None;
+        }
+        let mut clean = text.to_owned();
+        for index in found.iter() {
+            let Some((name, shape)) = self.shapes.get(index) else {
+                continue;
+            };
+            clean = shape
+                .replace_all(&clean, |captures: &regex::Captures<'_>| {
+                    let whole = captures.get_match();
+                    let secret = captures.name("s").unwrap_or(whole);
+                    let inside =
+                        |range: std::ops::Range<usize>| clean.get(range).unwrap_or_default();
+                    format!(
+                        "{}{}{}",
+                        inside(whole.start()..secret.start()),
+                        self.mark(name, secret.as_str()),
+                        inside(secret.end()..whole.end()),
+                    )
+                })
+                .into_owned();
+        }
+        Some(clean)
+    }
+
+    /// What stands in place of `secret`.
+    fn mark(&self, kind: &str, secret: &str) -> String {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.key.as_bytes()) else {
+            return format!("[redacted:{kind}]"); // cannot happen: any key length is accepted
+        };
+        mac.update(secret.as_bytes());
+        let digest = Digest::from_bytes(mac.finalize().into_bytes().into()).to_string();
+        let short = digest.get(..32).unwrap_or_default();
+        format!("[redacted:{kind}:{short}]")
+    }
+}
+
+fn is_mark(text: &str) -> bool {
+    text.starts_with("[redacted:") && text.ends_with(']')
+}
+
+fn is_telling(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let name = name.strip_suffix('s').unwrap_or(&name);
+    TELLING_NAMES.iter().any(|telling| name.ends_with(telling))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn redactor() -> Redactor {
+        Redactor::new(Digest::of_parts(&[b"test key"])).unwrap()
+    }
+
+    fn redacted(value: Value) -> String {
+        let mut value = value;
+        redactor().redact(&mut value);
+        value.to_string()
+    }
+
+    #[test]
+    fn tr_09_known_shapes_are_taken_out() {
+        let a = |n| "a1B2".repeat(n);
+        for secret in [
+            "AKIAIOSFODNN7EXAMPLE".to_owned(),
+            format!("ghp_{}", a(9)),
+            format!("github_pat_{}", a(10)),
+            format!("glpat-{}", a(5)),
+            format!("xoxb-{}", a(4)),
+            format!("AIza{}x-_", a(8)),
+            format!("npm_{}", a(9)),
+            format!("sk_live_{}", a(6)),
+            format!("sk-ant-{}", a(9)),
+            format!("eyJ{}.{}.{}", a(4), a(4), a(4)),
+            format!("AGE-SECRET-KEY-1{}", "ABCD2345".repeat(4)),
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\ndef\n-----END OPENSSH PRIVATE KEY-----"
+                .to_owned(),
+            "-----BEGIN RSA PRIVATE KEY-----\ncut off".to_owned(),
+        ] {
+            let text = redacted(
+                json!({"command": format!("run {secret} now"), "deep": [[{"x": secret}]]}),
+            );
+            assert!(!text.contains(&secret), "{text}");
+            assert!(!text.contains("abc\\n"), "{text}");
+            assert!(text.contains("run [redacted:"), "{text}");
+        }
+    }
+
+    #[test]
+    fn tr_09_values_behind_telling_names_are_taken_out() {
+        for text in [
+            "psql postgres://me:hunter22@db/x",
+            "export DB_PASSWORD=hunter22",
+            "mysql --password hunter22",
+            "curl -H 'Authorization: Bearer hunter22hunter22'",
+            "{\"api_key\": \"hunter22\"}",
+        ] {
+            let clean = redacted(json!(text));
+            assert!(!clean.contains("hunter22"), "{clean}");
+        }
+        let clean = redacted(
+            json!({"client_secret": "x", "Tokens": "y y", "AWS-Access-Key": "z", "token_count": 5}),
+        );
+        assert!(clean.contains("\"token_count\":5"), "{clean}");
+        assert_eq!(clean.matches("[redacted:named:").count(), 3, "{clean}");
+        let key = redacted(json!({"ghp_abcdefghijklmnopqrstuvwxyz0123456789": 1}));
+        assert!(!key.contains("ghp_"), "{key}");
+    }
+
+    #[test]
+    fn tr_09_equal_secrets_have_equal_marks_under_one_key_only() {
+        let one = redactor().redact_text("password=correct-horse").unwrap();
+        let same = redactor().redact_text("secret: correct-horse").unwrap();
+        let other = redactor().redact_text("password=battery-staple").unwrap();
+        let mark = |text: &str| text.split(':').next_back().unwrap().to_owned();
+        assert_eq!(mark(&one), mark(&same));
+        assert_ne!(mark(&one), mark(&other));
+        let other_key = Redactor::new(Digest::of_parts(&[b"another"])).unwrap();
+        assert_ne!(
+            one,
+            other_key.redact_text("password=correct-horse").unwrap()
+        );
+    }
+
+    #[test]
+    fn tr_09_redacting_twice_changes_nothing_more() {
+        let mut value =
+            json!({"password": "hunter22", "line": "token=abcdefgh postgres://a:secret99@h/d"});
+        redactor().redact(&mut value);
+        let once = value.clone();
+        redactor().redact(&mut value);
+        assert_eq!(value, once);
+    }
+
+    #[test]
+    fn ordinary_text_is_left_alone() {
+        for text in [
+            "cargo test --workspace",
+            "the token ring was a network",
+            "/home/ada/src/secret_santa.rs",
+            "https://example.com/a:b/c",
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            "ünïcödé and 日本語",
+        ] {
+            assert_eq!(redacted(json!(text)), json!(text).to_string());
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The copy of the head that is kept outside the database, with the hashes under it.
+//!
+//! Whoever can write the database can rewrite all of it, but not this: a
+//! directory with every leaf hash and the last signed head that is known to be
+//! on disk. A cut tail, an edited last entry or a wholly rewritten log each
+//! differ from it, and because all leaf hashes are here, the first entry that
+//! differs can be named. Proofs are read from here too.
+//!
+//! | file | content |
+//! |---|---|
+//! | `hashes.0` | the leaf hashes, 32 bytes each |
+//! | `hashes.1` … | the roots of complete subtrees of 256, 65,536 … leaves |
+//! | `head` | two slots of 512 bytes, each a signed head padded with newlines |
+//! | `store` | the address of the store, without password |
+//!
+//! Hashes are written at fixed places before the head that covers them, and
+//! the two slots take turns, each no larger than a disk sector. So a crash at
+//! any instant leaves a head with its hashes; writing them again is harmless.
+//! Nothing here is synced: the head in the database is the durable one, and
+//! this copy may only ever lag behind it, never run ahead.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use safepoint_model::Digest;
+use safepoint_store::durable::{self, Access};
+use safepoint_store::{Location, StoreError, fault};
+
+use crate::head::SignedHead;
+use crate::note::PublicKey;
+use crate::tree::{self, Frontier, Nodes};
+use crate::verify::Bad;
+
+/// The fault points of this module.
+pub(crate) const FAULT_POINTS: [&str; 2] = ["witness.hashes_written", "witness.head_written"];
+
+/// Stored levels of the tree are this many apart: 256 nodes below one above.
+const LEVEL_HEIGHT: u32 = 8;
+const SLOT: usize = 512;
+const HASH: u64 = 32;
+
+/// The files of one log outside the database.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    directory: PathBuf,
+    key: PublicKey,
+    head: File,
+    state: Mutex<State>,
+}
+
+/// What this process knows of the files, so that it need not read and check them each time.
+#[derive(Debug, Default)]
+struct State {
+    /// The bytes of both slots as last seen, and the head in them.
+    seen: Option<(Vec<u8>, SignedHead)>,
+    frontier: Option<Frontier>,
+}
+
+impl Witness {
+    /// Makes the directory for a new log whose first head, over nothing, is `head`.
+    pub(crate) fn create(
+        directory: &Path,
+        key: &PublicKey,
+        store: &Location,
+        head: &SignedHead,
+    ) -> Result<Self, StoreError> {
+        durable::create_directory(directory)?;
+        durable::write(&directory.join("hashes.0"), &[], Access::Private)?;
+        durable::write(
+            &directory.join("store"),
+            store.to_string().as_bytes(),
+            Access::Private,
+        )?;
+        let mut slots = padded(head).to_vec();
+        slots.resize(2 * SLOT, b'\n');
+        // Last, because its presence says that the rest is there.
+        durable::write(&directory.join("head"), &slots, Access::Private)?;
+        Self::open(directory, key)?
+            .ok_or_else(|| StoreError::corrupted(directory.display().to_string(), "no head in it"))
+    }
+
+    /// Opens the directory; `None` when there is none.
+    pub(crate) fn open(directory: &Path, key: &PublicKey) -> Result<Option<Self>, StoreError> {
+        let path = directory.join("head");
+        match writable(&path) {
+            Ok(head) => Ok(Some(Self {
+                directory: directory.to_owned(),
+                key: key.clone(),
+                head,
+                state: Mutex::default(),
+            })),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::file("open", path, error)),
+        }
+    }
+
+    /// The newest head in the slots, checked against the key.
+    pub(crate) fn head(&self) -> Result<Result<SignedHead, Bad>, StoreError> {
+        let mut state = self.lock()?;
+        let head = self.read_head(&mut state);
+        self.unlock();
+        head
+    }
+
+    /// Brings the copy up to `head`. `leaves(from)` gives the leaf hashes from
+    /// there up to the size of `head`.
+    pub(crate) fn advance(
+        &self,
+        head: &SignedHead,
+        leaves: impl FnOnce(u64) -> Result<Vec<Digest>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.lock()?;
+        let advanced = self.advance_locked(&mut state, head, leaves);
+        if advanced.is_err() {
+            *state = State::default();
+        }
+        self.unlock();
+        advanced
+    }
+
+    fn advance_locked(
+        &self,
+        state: &mut State,
+        head: &SignedHead,
+        leaves: impl FnOnce(u64) -> Result<Vec<Digest>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let current = self.read_head(state)?.map_err(StoreError::seal)?;
+        if current.size() > head.size() || current == *head {
+            return Ok(()); // another process was faster
+        }
+        let mut frontier = match state.frontier.take() {
+            Some(frontier) if frontier.size() == current.size() => frontier,
+            _ => tree::frontier(self, current.size())?,
+        };
+        if frontier.root() != current.root() {
+            return Err(StoreError::seal(Bad::at(
+                current.size().saturating_sub(1),
+                "the hashes kept outside the database do not match their signed head",
+            )));
+        }
+        let from = frontier.size();
+        let mut levels: Vec<Vec<u8>> = Vec::new();
+        for leaf in leaves(from)? {
+            frontier.push(leaf, |height, hash| {
+                if height % LEVEL_HEIGHT == 0 {
+                    let level = (height / LEVEL_HEIGHT) as usize;
+                    if levels.len() <= level {
+                        levels.resize(level + 1, Vec::new());
+                    }
+                    if let Some(level) = levels.get_mut(level) {
+                        level.extend_from_slice(hash.as_bytes());
+                    }
+                }
+            });
+        }
+        if frontier.size() != head.size() || frontier.root() != head.root() {
+            return Err(StoreError::seal(Bad::at(
+                from,
+                "the database does not continue what was signed before",
+            )));
+        }
+        for (level, bytes) in levels.iter().enumerate() {
+            self.write_hashes(level as u32, from, bytes)?;
+        }
+        fault::point("witness.hashes_written");
+        self.write_head(state, head)?;
+        fault::point("witness.head_written");
+        state.frontier = Some(frontier);
+        Ok(())
+    }
+
+    /// Writes the hashes of one level that leaves from `from` on have completed.
+    fn write_hashes(&self, level: u32, from: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.level_path(level);
+        let place = (from >> (level * LEVEL_HEIGHT)) * HASH;
+        writable_or_new(&path)
+            .and_then(|file| file.write_all_at(bytes, place))
+            .map_err(|error| StoreError::file("write", path, error))
+    }
+
+    /// Writes `head` into the slot that does not hold the present one.
+    fn write_head(&self, state: &mut State, head: &SignedHead) -> Result<(), StoreError> {
+        let (mut slots, current) = state.seen.take().unwrap_or_else(|| {
+            (vec![b'\n'; 2 * SLOT], head.clone()) // not reached: the head was just read
+        });
+        let second = slots.get(..SLOT) == Some(padded(&current).as_slice());
+        let place = if second { SLOT } else { 0 };
+        let bytes = padded(head);
+        self.head
+            .write_all_at(&bytes, place as u64)
+            .map_err(|error| StoreError::file("write", self.directory.join("head"), error))?;
+        if let Some(slot) = slots.get_mut(place..place + SLOT) {
+            slot.copy_from_slice(&bytes);
+        }
+        state.seen = Some((slots, head.clone()));
+        Ok(())
+    }
+
+    fn read_head(&self, state: &mut State) -> Result<Result<SignedHead, Bad>, StoreError> {
+        let mut slots = vec![0; 2 * SLOT];
+        self.head
+            .read_exact_at(&mut slots, 0)
+            .map_err(|error| StoreError::file("read", self.directory.join("head"), error))?;
+        if let Some((seen, head)) = &state.seen
+            && *seen == slots
+        {
+            return Ok(Ok(head.clone()));
+        }
+        let newest = slots
+            .chunks(SLOT)
+            .filter_map(|slot| std::str::from_utf8(slot).ok())
+            .filter_map(|slot| {
+                let note = format!("{}\n", slot.trim_end_matches('\n'));
+                SignedHead::open(&note, &self.key).ok()
+            })
+            .max_by_key(SignedHead::size);
+        Ok(match newest {
+            Some(head) => {
+                state.seen = Some((slots, head.clone()));
+                Ok(head)
+            }
+            None => Err(Bad::at(
+                0,
+                "the head kept outside the database is not signed by the key of this trail",
+            )),
+        })
+    }
+
+    /// Leaf hashes `from..to`, as they were when they were signed.
+    pub(crate) fn leaves(&self, from: u64, to: u64) -> Result<Vec<u8>, StoreError> {
+        self.read_hashes(0, from, to - from)
+    }
+
+    fn read_hashes(&self, level: u32, from: u64, count: u64) -> Result<Vec<u8>, StoreError> {
+        let path = self.level_path(level);
+        let mut bytes = vec![0; (count * HASH) as usize];
+        File::open(&path)
+            .and_then(|file| file.read_exact_at(&mut bytes, from * HASH))
+            .map_err(|error| StoreError::file("read", path, error))?;
+        Ok(bytes)
+    }
+
+    fn level_path(&self, level: u32) -> PathBuf {
+        self.directory.join(format!("hashes.{level}"))
+    }
+
+    /// Keeps other threads and other processes out.
+    fn lock(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        rustix::fs::flock(&self.head, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|error| StoreError::file("lock", self.directory.join("head"), error.into()))?;
+        Ok(state)
+    }
+
+    fn unlock(&self) {
+        // Closing the file unlocks it too; failing to is no reason to fail what was done.
+        let _ = rustix::fs::flock(&self.head, rustix::fs::FlockOperation::Unlock);
+    }
+}
+
+impl Nodes for Witness {
+    type Error = StoreError;
+
+    /// Levels in between are computed from the stored one below, at most 128 nodes.
+    fn node(&self, height: u32, index: u64) -> Result<Digest, StoreError> {
+        let (level, above) = (height / LEVEL_HEIGHT, height % LEVEL_HEIGHT);
+        let bytes = self.read_hashes(level, index << above, 1 << above)?;
+        let mut nodes: Vec<Digest> = bytes
+            .as_chunks::<32>()
+            .0
+            .iter()
+            .map(|hash| Digest::from_bytes(*hash))
+            .collect();
+        while nodes.len() > 1 {
+            nodes = nodes
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|[left, right]| tree::node_hash(left, right))
+                .collect();
+        }
+        nodes.first().copied().ok_or_else(|| {
+            StoreError::corrupted(self.level_path(level).display().to_string(), "empty")
+        })
+    }
+}
+
+/// The note of a head, padded to the size of a slot.
+fn padded(head: &SignedHead) -> [u8; SLOT] {
+    let mut slot = [b'\n'; SLOT];
+    let note = head.note().as_bytes();
+    // A note is about 200 bytes: origins are ours and short.
+    if let Some(place) = slot.get_mut(..note.len()) {
+        place.copy_from_slice(note);
+    }
+    slot
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "these files are written in place, at fixed offsets, and need no rename"
+)]
+fn writable(path: &Path) -> std::io::Result<File> {
+    File::options().read(true).write(true).open(path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "as above")]
+fn writable_or_new(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
