@@ -5,6 +5,7 @@
 //! through [`Clock`] and [`Entropy`].
 
 mod clock;
+mod code;
 mod digest;
 mod frame;
 mod id;
@@ -15,6 +16,7 @@ mod time;
 pub mod yaml;
 
 pub use clock::{Clock, Entropy, EntropyError, next_after};
+pub use code::{Code, Exit};
 pub use digest::{Digest, DigestError};
 pub use frame::{Frame, split_frame};
 pub use id::{ActionId, EntryId, IdError, SessionId, WorkspaceId};

@@ -5,9 +5,9 @@
 //! old or the new content stands under the name.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{StoreError, fault};
@@ -23,16 +23,71 @@ pub enum Access {
 
 /// Writes `bytes` under `path`, replacing what is there.
 pub fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), StoreError> {
-    let directory = parent(path);
-    let temporary = temporary_beside(path);
-    let finish = || {
-        write_synced(&temporary, bytes, access)?;
+    let mut replacement = Replacement::begin(path, access)?;
+    replacement.write(bytes)?;
+    replacement.finish()
+}
+
+/// A file that is being written beside the one it will replace. Dropped before
+/// [`Replacement::finish`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct Replacement {
+    file: BufWriter<File>,
+    temporary: PathBuf,
+    path: PathBuf,
+    finished: bool,
+}
+
+impl Replacement {
+    /// Begins to write what will stand under `path`.
+    pub fn begin(path: &Path, access: Access) -> Result<Self, StoreError> {
+        let temporary = temporary_beside(path);
+        let mode = match access {
+            Access::Private => 0o600,
+            Access::Shared => 0o666,
+        };
+        #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&temporary)
+            .map_err(|error| StoreError::file("write", path, error))?;
+        Ok(Self {
+            file: BufWriter::new(file),
+            temporary,
+            path: path.to_owned(),
+            finished: false,
+        })
+    }
+
+    /// Adds to the content.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.file
+            .write_all(bytes)
+            .map_err(|error| StoreError::file("write", &self.path, error))
+    }
+
+    /// Puts the content under its name. Durable when it returns.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        self.file
+            .flush()
+            .and_then(|()| self.file.get_ref().sync_all())
+            .map_err(|error| StoreError::file("write", &self.path, error))?;
         fault::point("file.written");
-        rename(&temporary, path)?;
+        rename(&self.temporary, &self.path)?;
+        self.finished = true;
         fault::point("file.renamed");
-        sync_directory(directory)
-    };
-    finish().inspect_err(|_| remove_quietly(&temporary))
+        sync_directory(parent(&self.path))
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if !self.finished {
+            remove_quietly(&self.temporary);
+        }
+    }
 }
 
 /// Makes `path` and what is missing above it, for its owner alone, and syncs each new name.
@@ -58,24 +113,6 @@ pub fn sync_directory(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::file("sync the directory", path, error))
 }
 
-fn write_synced(path: &Path, bytes: &[u8], access: Access) -> Result<(), StoreError> {
-    let mode = match access {
-        Access::Private => 0o600,
-        Access::Shared => 0o666,
-    };
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-    let file = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path);
-    file.and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    })
-    .map_err(|error| StoreError::file("write", path, error))
-}
-
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
     fs::rename(from, to).map_err(|error| StoreError::file("write", to, error))
@@ -96,7 +133,7 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// A name that no other thread or process uses.
-fn temporary_beside(path: &Path) -> std::path::PathBuf {
+fn temporary_beside(path: &Path) -> PathBuf {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -22,17 +22,20 @@ pub const POINTS: [&str; 7] = [
     reason = "compiled into tests only, which have no other way in"
 )]
 pub fn point(name: &str) {
+    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
+    static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
-    let Ok(wanted) = std::env::var("SAFEPOINT_FAULT") else {
-        return;
-    };
-    let (wanted, nth) = match wanted.split_once(':') {
-        Some((wanted, nth)) => (wanted, nth.parse().unwrap_or(1)),
-        None => (wanted.as_str(), 1),
-    };
-    if wanted == name && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+    let wanted = WANTED.get_or_init(|| {
+        let wanted = std::env::var("SAFEPOINT_FAULT").ok()?;
+        Some(match wanted.split_once(':') {
+            Some((name, nth)) => (name.to_owned(), nth.parse().unwrap_or(1)),
+            None => (wanted, 1),
+        })
+    });
+    let Some((wanted, nth)) = wanted else { return };
+    if wanted == name && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == *nth {
         let me = rustix::process::getpid();
         // If the signal cannot be sent, the test that waits for it fails.
         let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);

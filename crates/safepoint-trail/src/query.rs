@@ -30,6 +30,13 @@ pub struct Query {
     pub from: u64,
 }
 
+/// In which direction to read.
+#[derive(Clone, Copy)]
+enum Order {
+    OldestFirst,
+    NewestFirst,
+}
+
 /// A field that the body must have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldFilter {
@@ -70,12 +77,21 @@ impl Trail {
     pub fn entries<E: From<TrailError>>(
         &self,
         query: &Query,
+        each: impl FnMut(Entry) -> Result<Flow, E>,
+    ) -> Result<(), E> {
+        self.scan(query, Order::OldestFirst, each)
+    }
+
+    fn scan<E: From<TrailError>>(
+        &self,
+        query: &Query,
+        order: Order,
         mut each: impl FnMut(Entry) -> Result<Flow, E>,
     ) -> Result<(), E> {
         let mut stopped = None;
         self.store()
             .read(|sql| {
-                let (statement, values) = select(sql, query)?;
+                let (statement, values) = select(sql, query, order)?;
                 sql.query(&statement, &borrow(&values), &mut |row| {
                     let entry = read_entry(row)?;
                     if !query.fields.is_empty() && !fields_match(query, &entry) {
@@ -89,6 +105,21 @@ impl Trail {
             })
             .map_err(|error: StoreError| TrailError::from(error))?;
         stopped.map_or(Ok(()), Err)
+    }
+
+    /// The place from which `query` fits exactly the newest `count` entries.
+    pub fn newest(&self, query: &Query, count: usize) -> Result<u64, TrailError> {
+        let mut place = self.stored_head()?.size;
+        let mut left = count;
+        self.scan(query, Order::NewestFirst, |entry| -> Result<Flow, TrailError> {
+            if left == 0 {
+                return Ok(Flow::Enough);
+            }
+            left -= 1;
+            place = entry.seq;
+            Ok(Flow::More)
+        })?;
+        Ok(place)
     }
 
     /// The entry that `reference` means: an id, the beginning of one, or a place in the trail.
@@ -159,7 +190,11 @@ fn borrow(values: &[Owned]) -> Vec<Value<'_>> {
 }
 
 /// The statement for a query, and its values.
-fn select(sql: &mut dyn Sql, query: &Query) -> Result<(String, Vec<Owned>), StoreError> {
+fn select(
+    sql: &mut dyn Sql,
+    query: &Query,
+    order: Order,
+) -> Result<(String, Vec<Owned>), StoreError> {
     // Times rise with the sequence, so a bound in time is a bound in place.
     let mut from = i64::try_from(query.from).unwrap_or(i64::MAX);
     if let Some(since) = query.since {
@@ -191,8 +226,12 @@ fn select(sql: &mut dyn Sql, query: &Query) -> Result<(String, Vec<Owned>), Stor
             conditions.push(add(column, "=", Owned::Text(wanted.clone())));
         }
     }
+    let direction = match order {
+        Order::OldestFirst => "",
+        Order::NewestFirst => " DESC",
+    };
     let statement = format!(
-        "SELECT {COLUMNS} FROM trail_entries WHERE {} ORDER BY seq",
+        "SELECT {COLUMNS} FROM trail_entries WHERE {} ORDER BY seq{direction}",
         conditions.join(" AND ")
     );
     Ok((statement, values))

@@ -1,1 +1,85 @@
-fn main() {}
+//! `safepoint`: the one binary. It reads the world, translates between people
+//! and the crates below, and decides nothing.
+
+mod cli;
+mod commands;
+mod console;
+mod context;
+mod error;
+mod paths;
+mod settings;
+mod world;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use safepoint_model::Exit;
+
+use crate::cli::{Cli, Command, mode_of_unparsed};
+use crate::console::{Colour, Console, Mode};
+use crate::context::Context;
+use crate::error::CliError;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let exit = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => run(cli),
+        Err(error) => explain_usage(&error, mode_of_unparsed(&arguments)),
+    };
+    ExitCode::from(exit as u8)
+}
+
+/// Runs a command and shows how it failed.
+fn run(cli: Cli) -> Exit {
+    let console = Console::new(cli.global.mode(), cli.global.quiet, cli.global.color);
+    let mut context = match Context::new(console, &cli.global) {
+        Ok(context) => context,
+        Err((mut console, error)) => return console.fail(&error),
+    };
+    let result = dispatch(&mut context, cli.command)
+        .and_then(|exit| context.console.flush().map(|()| exit));
+    match result {
+        Ok(exit) => exit,
+        Err(error) if error.is_closed_pipe() => Exit::Done,
+        Err(error) => context.console.fail(&error),
+    }
+}
+
+fn dispatch(context: &mut Context, command: Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Try => commands::demo::run(context),
+        Command::Init(arguments) => commands::init::run(context, &arguments),
+        Command::Status => commands::status::run(context),
+        Command::Trail(command) => commands::trail::run(context, command),
+        Command::Completions { shell } => commands::completions::run(context, shell),
+        Command::Man { out } => commands::man::run(context, out),
+        Command::Schema(arguments) => commands::schema::run(context, &arguments),
+    }
+}
+
+/// A usage error is exit 7, never clap's own 2: here 2 means denied.
+fn explain_usage(error: &clap::Error, mode: Mode) -> Exit {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        // Help that nobody reads to the end is not a failure.
+        let _ = error.print();
+        return Exit::Done;
+    }
+    if mode == Mode::Text {
+        let _ = error.print();
+        return Exit::Usage;
+    }
+    let text = error.render().to_string();
+    let message = text.trim_start_matches("error: ").split("\n\n").next();
+    let message = message.unwrap_or(&text).trim().to_owned();
+    Console::new(mode, true, Colour::Never).fail(&CliError::Usage(message))
+}
+
+/// The command line as clap knows it, for everything that is generated from it.
+pub(crate) fn command_line() -> clap::Command {
+    Cli::command()
+}

@@ -1,0 +1,149 @@
+//! The tables of exit codes and error codes: one place, so that documents and
+//! programs agree.
+
+use std::fmt;
+
+/// How a command ended. The number is the exit code of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// It did what was asked.
+    Done = 0,
+    /// It could not, or what it checked does not hold.
+    Failed = 1,
+    /// A gate, a policy or a person said no.
+    Denied = 2,
+    /// It was interrupted, or ran out of time.
+    Interrupted = 3,
+    /// A dry run found that it would be denied.
+    WouldBeDenied = 4,
+    /// The store or the control plane is unavailable.
+    Unavailable = 5,
+    /// An identity or a key is missing or wrong.
+    Identity = 6,
+    /// The command line or an input is invalid.
+    Usage = 7,
+    /// Something named does not exist.
+    NotFound = 8,
+    /// Something else got there first.
+    Conflict = 9,
+}
+
+impl Exit {
+    /// All of them, in order.
+    pub const ALL: [Self; 10] = [
+        Self::Done,
+        Self::Failed,
+        Self::Denied,
+        Self::Interrupted,
+        Self::WouldBeDenied,
+        Self::Unavailable,
+        Self::Identity,
+        Self::Usage,
+        Self::NotFound,
+        Self::Conflict,
+    ];
+
+    /// What it means, in a few words.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed, or what was checked does not hold",
+            Self::Denied => "denied",
+            Self::Interrupted => "interrupted or timed out",
+            Self::WouldBeDenied => "a dry run would be denied",
+            Self::Unavailable => "store or control plane unavailable",
+            Self::Identity => "an identity or key is missing or wrong",
+            Self::Usage => "usage error or invalid input",
+            Self::NotFound => "not found",
+            Self::Conflict => "conflict",
+        }
+    }
+}
+
+/// Defines [`Code`] from one table.
+macro_rules! codes {
+    ($($variant:ident, $code:literal, $name:literal, $exit:ident, $meaning:literal;)*) => {
+        /// What kind of error it is. Stable: scripts may depend on code and name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl Code {
+            /// All of them, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The short code, such as `S502`.
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// The name, such as `STORE_LOCKED`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The exit code of a command that ends with it.
+            pub const fn exit(self) -> Exit {
+                match self { $(Self::$variant => Exit::$exit,)* }
+            }
+
+            /// What it means, in a sentence.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    Internal, "X101", "INTERNAL", Failed, "something that should not be possible";
+    Output, "X102", "OUTPUT", Failed, "the output could not be written";
+    TrailTampered, "T101", "TRAIL_TAMPERED", Failed, "the trail is not what it was";
+    ProofInvalid, "T102", "PROOF_INVALID", Failed, "a proof does not prove what it claims";
+    StoreUnreachable, "S501", "STORE_UNREACHABLE", Unavailable, "nothing answers at the store's address";
+    StoreLocked, "S502", "STORE_LOCKED", Unavailable, "another process holds the store";
+    StoreReadOnly, "S503", "STORE_READ_ONLY", Unavailable, "the store may not be written";
+    StoreFull, "S504", "STORE_FULL", Unavailable, "no space is left where the store is";
+    StoreCorrupted, "S505", "STORE_CORRUPTED", Unavailable, "what is stored cannot be read";
+    StoreNewer, "S506", "STORE_NEWER", Unavailable, "a newer Safepoint has written the store";
+    StoreForeign, "S507", "STORE_FOREIGN", Unavailable, "the file or database is not a Safepoint store";
+    StoreLost, "S508", "STORE_LOST", Unavailable, "the store is empty, but its trail was not";
+    StoreFailed, "S509", "STORE_FAILED", Unavailable, "a statement or a file operation failed";
+    KeyMissing, "I601", "KEY_MISSING", Identity, "the key that signs the trail is not here";
+    KeyInvalid, "I602", "KEY_INVALID", Identity, "a key file holds something else";
+    Usage, "U701", "USAGE", Usage, "the command line is not understood";
+    InvalidInput, "U702", "INVALID_INPUT", Usage, "an input is not what it should be";
+    SettingsInvalid, "U703", "SETTINGS_INVALID", Usage, "a settings file is wrong";
+    Ambiguous, "U704", "AMBIGUOUS", Usage, "the beginning of an id fits more than one";
+    NotFound, "N801", "NOT_FOUND", NotFound, "something named does not exist";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.code(), self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn su_02_every_code_and_name_is_used_once() {
+        let mut seen = std::collections::HashSet::new();
+        for code in Code::ALL {
+            assert!(seen.insert(code.code()), "{code}");
+            assert!(seen.insert(code.name()), "{code}");
+            assert_ne!(code.exit(), Exit::Done, "{code}");
+        }
+    }
+
+    #[test]
+    fn su_02_exit_codes_are_those_of_the_contract() {
+        let numbers: Vec<u8> = Exit::ALL.iter().map(|exit| *exit as u8).collect();
+        assert_eq!(numbers, (0..=9).collect::<Vec<u8>>());
+        assert_eq!(Code::Usage.exit() as u8, 7);
+    }
+}

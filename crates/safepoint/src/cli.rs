@@ -1,0 +1,103 @@
+//! The command line: what can be said, and how it is explained.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::commands::{init, schema, trail};
+use crate::console::{Colour, Mode};
+
+/// Every agent action judged, undoable and provable
+#[derive(Debug, Parser)]
+#[command(
+    name = "safepoint",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    disable_help_subcommand = false
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// The form of what is printed
+    #[arg(long, global = true, value_enum, value_name = "FORM", default_value = "text")]
+    output: Mode,
+    /// Short for --output json
+    #[arg(long, global = true, conflicts_with = "output")]
+    json: bool,
+    /// Work in this directory instead of the current one
+    #[arg(short = 'C', global = true, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Use this store: sqlite:PATH or postgres://…
+    ///
+    /// Without it: `SAFEPOINT_STORE`, then your settings, then a SQLite file in your data directory.
+    #[arg(long, global = true, value_name = "STORE")]
+    pub(crate) store: Option<String>,
+    /// Print data and errors, nothing else
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Answer yes to what would be asked
+    #[arg(long, short, global = true)]
+    pub(crate) yes: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Colour,
+}
+
+impl Global {
+    pub(crate) fn mode(&self) -> Mode {
+        if self.json { Mode::Json } else { self.output }
+    }
+}
+
+/// What can be asked for
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show a sample agent under control, in a project that is thrown away
+    Try,
+    /// Make the store and its trail now, rather than with the first command that needs them
+    Init(init::Arguments),
+    /// Show where everything is and how it stands
+    Status,
+    /// Read, verify and prove the record of everything
+    #[command(subcommand)]
+    Trail(trail::Command),
+    /// Print the script that completes commands in a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one for each command
+    Man {
+        /// Write safepoint.1, safepoint-trail.1 … into this directory
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of what a command prints
+    Schema(schema::Arguments),
+}
+
+/// Guesses the output mode from arguments that could not be parsed.
+pub(crate) fn mode_of_unparsed(arguments: &[OsString]) -> Mode {
+    let mut ours = arguments
+        .iter()
+        .take_while(|argument| *argument != "--")
+        .map(|argument| argument.to_string_lossy());
+    while let Some(argument) = ours.next() {
+        match &*argument {
+            "--json" | "--output=json" | "--output=ndjson" => return Mode::Json,
+            "--output" if ours.next().is_some_and(|form| form != "text") => return Mode::Json,
+            _ => {}
+        }
+    }
+    Mode::Text
+}

@@ -1,0 +1,74 @@
+//! `safepoint schema`: the JSON Schema of what each command prints under `--json`.
+
+use safepoint_model::Exit;
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::Serialize;
+
+use super::{init, status, trail};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `schema`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Which command, such as `trail-list`; all of them without it
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(names()))]
+    name: Option<String>,
+}
+
+/// An error, as every command prints it under `--json`.
+#[derive(Serialize, JsonSchema)]
+struct ErrorDocument {
+    error: ErrorFields,
+}
+
+/// What is known of the error.
+#[derive(Serialize, JsonSchema)]
+struct ErrorFields {
+    /// Its short code.
+    code: String,
+    /// Its name.
+    name: String,
+    /// What happened, and why.
+    message: String,
+    /// Where, if there is a place.
+    location: Option<String>,
+    /// What to do next.
+    suggestion: Option<String>,
+}
+
+/// Every published schema, by name.
+pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("error", schema_for!(ErrorDocument)),
+        ("init", schema_for!(init::Initialised)),
+        ("status", schema_for!(status::Status)),
+        ("trail-check-proof", schema_for!(trail::check_proof::Checked)),
+        ("trail-entry", schema_for!(trail::EntryDocument)),
+        ("trail-head", schema_for!(trail::head::HeadDocument)),
+        ("trail-list", schema_for!(trail::list::Page)),
+        ("trail-prove", schema_for!(trail::prove::Proof)),
+        ("trail-verify", schema_for!(trail::verify::Verdict)),
+    ]
+}
+
+fn names() -> Vec<&'static str> {
+    schemas().into_iter().map(|(name, _)| name).collect()
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let known = schemas();
+    let document = match &arguments.name {
+        Some(name) => known
+            .into_iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, schema)| serde_json::to_value(schema))
+            .transpose()?
+            .unwrap_or_default(),
+        None => serde_json::to_value(known.into_iter().collect::<std::collections::BTreeMap<_, _>>())?,
+    };
+    context
+        .console
+        .print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,155 @@
+//! `safepoint status`: where everything is and how it stands.
+
+use std::collections::BTreeMap;
+
+use safepoint_model::Exit;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::console::{FAINT, STRONG, count};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::settings::{CheckpointMode, Origin, Setting, StateProvider};
+
+/// What `status` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Status {
+    /// The version of this program.
+    version: &'static str,
+    /// The directory the command works in.
+    directory: String,
+    /// Where things are kept.
+    paths: Places,
+    /// The trail of the store.
+    trail: TrailStatus,
+    /// The settings in force, and where each came from.
+    settings: Effective,
+    /// The settings files that were read, strongest first.
+    settings_files: Vec<String>,
+}
+
+/// Where things are kept.
+#[derive(Serialize, JsonSchema)]
+struct Places {
+    config: String,
+    data: String,
+    state: String,
+    runtime: String,
+}
+
+/// How the trail stands.
+#[derive(Serialize, JsonSchema)]
+struct TrailStatus {
+    /// How many entries it has.
+    entries: u64,
+    /// The name of the log.
+    origin: String,
+    /// Its public key.
+    key: String,
+}
+
+/// A setting and its origin.
+#[derive(Serialize, JsonSchema)]
+struct Shown<T> {
+    value: T,
+    origin: Origin,
+}
+
+impl<T> Shown<T> {
+    fn of<S>(setting: &Setting<S>, show: impl FnOnce(&S) -> T) -> Self {
+        Self {
+            value: show(&setting.value),
+            origin: setting.origin,
+        }
+    }
+}
+
+/// The settings in force.
+#[derive(Serialize, JsonSchema)]
+struct Effective {
+    store: Shown<String>,
+    lock_timeout: Shown<String>,
+    checkpoint: Shown<CheckpointMode>,
+    hold_timeout: Shown<String>,
+    atlases: Vec<String>,
+    exclude: Vec<String>,
+    include: Vec<String>,
+    state_providers: BTreeMap<String, StateProvider>,
+}
+
+pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
+    let trail = context.trail()?;
+    let head = trail.head()?;
+    let text = |path: &std::path::Path| path.display().to_string();
+    let (paths, settings) = (&context.paths, &context.settings);
+    let status = Status {
+        version: env!("CARGO_PKG_VERSION"),
+        directory: text(&context.directory),
+        paths: Places {
+            config: text(&paths.config),
+            data: text(&paths.data),
+            state: text(&paths.state),
+            runtime: text(&paths.runtime),
+        },
+        trail: TrailStatus {
+            entries: head.size(),
+            origin: head.head().origin.clone(),
+            key: trail.key().to_string(),
+        },
+        settings: Effective {
+            store: Shown::of(&settings.store, ToString::to_string),
+            lock_timeout: Shown::of(&settings.lock_timeout, ToString::to_string),
+            checkpoint: Shown::of(&settings.checkpoint, |mode| *mode),
+            hold_timeout: Shown::of(&settings.hold_timeout, ToString::to_string),
+            atlases: settings.project.atlases.iter().map(|path| text(path)).collect(),
+            exclude: settings.project.exclude.clone(),
+            include: settings.project.include.clone(),
+            state_providers: settings.project.state_providers.clone(),
+        },
+        settings_files: settings.files.iter().map(|path| text(path)).collect(),
+    };
+    context.console.value(&status, show)?;
+    Ok(Exit::Done)
+}
+
+fn show(status: &Status) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str, note: &str| {
+        let note = if note.is_empty() {
+            String::new()
+        } else {
+            format!("  {FAINT}({note}){FAINT:#}")
+        };
+        text.push_str(&format!("{STRONG}{name:<14}{STRONG:#}{value}{note}\n"));
+    };
+    let from = |origin: Origin| match origin {
+        Origin::Default => String::new(),
+        other => other.to_string(),
+    };
+    let settings = &status.settings;
+    line("store", &settings.store.value, &from(settings.store.origin));
+    line(
+        "trail",
+        &count(status.trail.entries, "entry", "entries"),
+        &status.trail.origin,
+    );
+    line("directory", &status.directory, "");
+    line("data", &status.paths.data, "");
+    line("state", &status.paths.state, "");
+    line("config", &status.paths.config, "");
+    let mode = match settings.checkpoint.value {
+        CheckpointMode::Always => "always",
+        CheckpointMode::Policy => "policy",
+        CheckpointMode::Never => "never",
+    };
+    line("checkpoint", mode, &from(settings.checkpoint.origin));
+    line(
+        "hold timeout",
+        &settings.hold_timeout.value,
+        &from(settings.hold_timeout.origin),
+    );
+    for file in &status.settings_files {
+        line("settings", file, "");
+    }
+    text
+}

@@ -1,0 +1,65 @@
+//! `safepoint trail export`.
+
+use std::path::PathBuf;
+
+use safepoint_model::Exit;
+use safepoint_store::durable::{Access, Replacement};
+use safepoint_store::Flow;
+
+use super::filter::Filter;
+use crate::console::count;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `trail export`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    filter: Filter,
+    /// The form to write
+    #[arg(long, value_enum)]
+    format: Format,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// A form that other tools read.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    /// One JSON object a line, as `trail list` prints them
+    Jsonl,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let trail = context.trail()?;
+    let query = arguments.filter.query()?;
+    let Format::Jsonl = arguments.format;
+    let path = arguments
+        .out
+        .as_ref()
+        .map(|path| context.environment.directory.join(path));
+    let mut file = path
+        .as_deref()
+        .map(|path| Replacement::begin(path, Access::Shared))
+        .transpose()?;
+    let mut exported = 0;
+    trail.entries(&query, |entry| -> Result<Flow, CliError> {
+        let mut line = serde_json::to_string(&entry)?;
+        line.push('\n');
+        match &mut file {
+            Some(file) => file.write(line.as_bytes())?,
+            None => context.console.print(&line)?,
+        }
+        exported += 1;
+        Ok(Flow::More)
+    })?;
+    if let (Some(file), Some(path)) = (file, path) {
+        file.finish()?;
+        let entries = count(exported, "entry", "entries");
+        context
+            .console
+            .say(&format!("{entries} written to {}", path.display()));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,168 @@
+//! What is printed, and where: data on standard output, talk on standard error.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use safepoint_model::{Exit, text};
+use serde::Serialize;
+
+use crate::error::CliError;
+
+/// The form of data on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Mode {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+    /// One JSON value a line.
+    Ndjson,
+}
+
+/// Whether to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// For headings and names that lead a line.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// For what matters less.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+/// For good news.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// For bad news.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// For what to do.
+pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+
+/// Standard output and standard error of one command.
+pub(crate) struct Console {
+    /// The form of data.
+    pub(crate) mode: Mode,
+    quiet: bool,
+    out: std::io::BufWriter<anstream::AutoStream<std::io::Stdout>>,
+    talk: anstream::Stderr,
+}
+
+impl Console {
+    pub(crate) fn new(mode: Mode, quiet: bool, colour: Colour) -> Self {
+        let choice = match colour {
+            Colour::Always => anstream::ColorChoice::Always,
+            Colour::Never => anstream::ColorChoice::Never,
+            Colour::Auto => anstream::AutoStream::choice(&std::io::stdout()),
+        };
+        if colour != Colour::Auto {
+            choice.write_global();
+        }
+        Self {
+            mode,
+            quiet,
+            out: std::io::BufWriter::new(anstream::AutoStream::new(std::io::stdout(), choice)),
+            talk: anstream::stderr(),
+        }
+    }
+
+    /// Text, line breaks and all, as data.
+    pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
+        Ok(self.out.write_all(text.as_bytes())?)
+    }
+
+    /// One value as JSON on a line.
+    pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Result<(), CliError> {
+        serde_json::to_writer(&mut self.out, value)?;
+        self.print("\n")
+    }
+
+    /// One value in the chosen mode; `show` writes it for people.
+    pub(crate) fn value<T: Serialize>(
+        &mut self,
+        value: &T,
+        show: impl FnOnce(&T) -> String,
+    ) -> Result<(), CliError> {
+        match self.mode {
+            Mode::Text => self.print(&show(value)),
+            Mode::Json | Mode::Ndjson => self.json(value),
+        }
+    }
+
+    /// Something to tell people that is not data.
+    pub(crate) fn say(&mut self, text: &str) {
+        if !self.quiet {
+            // Nobody to tell it to is no reason to fail.
+            let _ = writeln!(self.talk, "{text}");
+        }
+    }
+
+    /// Shows an error and returns the exit code that goes with it.
+    pub(crate) fn fail(&mut self, error: &CliError) -> Exit {
+        let problem = error.problem();
+        if self.mode != Mode::Text {
+            let mut whole = problem;
+            for cause in std::mem::take(&mut whole.causes) {
+                whole.message = format!("{}: {cause}", whole.message);
+            }
+            let exit = whole.exit;
+            let _ = self.json(&serde_json::json!({ "error": whole }));
+            let _ = self.flush();
+            return exit;
+        }
+        let safe = |text: &str| text::block(text).text;
+        let _ = writeln!(self.talk, "{BAD}error:{BAD:#} {}", safe(&problem.message));
+        for cause in &problem.causes {
+            let _ = writeln!(self.talk, "{STRONG}cause:{STRONG:#} {}", safe(cause));
+        }
+        if let Some(suggestion) = &problem.suggestion {
+            let _ = writeln!(self.talk, "{HINT}hint:{HINT:#} {}", safe(suggestion));
+        }
+        problem.exit
+    }
+
+    /// Writes out what is buffered.
+    pub(crate) fn flush(&mut self) -> Result<(), CliError> {
+        Ok(self.out.flush()?)
+    }
+
+    /// A bar for long work: on a terminal only, and not when asked to be quiet.
+    pub(crate) fn progress(&self, total: u64, template: &str) -> ProgressBar {
+        if self.quiet || !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }
+
+    /// How wide a line of text may be.
+    pub(crate) fn width(&self) -> usize {
+        console_width().max(40)
+    }
+}
+
+/// The width of the terminal; plenty where there is none.
+fn console_width() -> usize {
+    terminal_size::terminal_size_of(std::io::stdout()).map_or(160, |(width, _)| width.0.into())
+}
+
+/// `1 entry`, `2 entries`, `1,234 entries`.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    format!("{text} {}", if number == 1 { one } else { many })
+}

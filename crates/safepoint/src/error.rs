@@ -1,0 +1,248 @@
+//! Errors as people and programs see them: the one map from every error to its
+//! code, its place and what to do next.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use safepoint_model::yaml::YamlError;
+use safepoint_model::{Code, Exit};
+use safepoint_store::{LocationError, StoreError};
+use safepoint_trail::TrailError;
+use safepoint_trail::proof::ProofError;
+use serde::Serialize;
+
+/// Everything a command can fail with.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{message}")]
+    Invalid {
+        message: String,
+        suggestion: &'static str,
+    },
+    #[error("neither `SAFEPOINT_HOME` nor `HOME` is set, so there is no place to keep anything")]
+    NoHome,
+    #[error("there is no {what} `{name}`")]
+    NotFound { what: &'static str, name: String },
+    #[error("the settings in `{}` cannot be read: {error}", path.display())]
+    Settings { path: PathBuf, error: YamlError },
+    #[error(transparent)]
+    Location(#[from] LocationError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Trail(#[from] TrailError),
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+    #[error("cannot {action} `{}`", path.display())]
+    File {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        error: std::io::Error,
+    },
+    #[error("the output cannot be written")]
+    Output(#[from] std::io::Error),
+    #[error("the output cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+/// An error as it is shown.
+#[derive(Debug, Serialize)]
+pub(crate) struct Problem {
+    code: &'static str,
+    name: &'static str,
+    pub(crate) message: String,
+    location: Option<String>,
+    pub(crate) suggestion: Option<String>,
+    #[serde(skip)]
+    pub(crate) causes: Vec<String>,
+    #[serde(skip)]
+    pub(crate) exit: Exit,
+}
+
+impl CliError {
+    /// Whether it only means that nobody reads the output any more (`| head`).
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        let kind = match self {
+            Self::Output(error) => Some(error.kind()),
+            Self::Json(error) => error.io_error_kind(),
+            _ => None,
+        };
+        kind == Some(std::io::ErrorKind::BrokenPipe)
+    }
+
+    /// The error as it is shown.
+    pub(crate) fn problem(&self) -> Problem {
+        let (code, location, suggestion) = explain(self);
+        let mut causes = Vec::new();
+        let mut source = self.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Some libraries repeat the source in their own message.
+            if causes.last().is_none_or(|last: &String| !last.ends_with(&text)) {
+                causes.push(text);
+            }
+            source = cause.source();
+        }
+        Problem {
+            code: code.code(),
+            name: code.name(),
+            message: self.to_string(),
+            location,
+            suggestion,
+            causes,
+            exit: code.exit(),
+        }
+    }
+}
+
+/// Code, place and suggestion.
+type Explanation = (Code, Option<String>, Option<String>);
+
+fn explain(error: &CliError) -> Explanation {
+    let hint = |text: &str| Some(text.to_owned());
+    let place = |path: &PathBuf| Some(path.display().to_string());
+    match error {
+        CliError::Usage(_) => (Code::Usage, None, hint("`safepoint help` lists the commands")),
+        CliError::Invalid { suggestion, .. } => (Code::InvalidInput, None, hint(suggestion)),
+        CliError::NoHome => (
+            Code::Usage,
+            None,
+            hint("set `SAFEPOINT_HOME` to a directory of your own"),
+        ),
+        CliError::NotFound { name, .. } => (
+            Code::NotFound,
+            Some(name.clone()),
+            hint("check the spelling"),
+        ),
+        CliError::Settings { path, error } => (
+            Code::SettingsInvalid,
+            Some(match (error.line, error.column) {
+                (Some(line), Some(column)) => format!("{}:{line}:{column}", path.display()),
+                _ => path.display().to_string(),
+            }),
+            hint("the keys are described in docs/settings.md"),
+        ),
+        CliError::Location(_) => (
+            Code::InvalidInput,
+            None,
+            hint("for example `--store sqlite:/path/to/store.db`"),
+        ),
+        CliError::Store(error) => explain_store(error),
+        CliError::Trail(error) => explain_trail(error),
+        CliError::Proof(_) => (
+            Code::ProofInvalid,
+            None,
+            hint("ask for the proof again, and check that the key is that of its trail"),
+        ),
+        CliError::File { path, error, .. } => {
+            let code = match error.kind() {
+                std::io::ErrorKind::NotFound => Code::NotFound,
+                _ => Code::InvalidInput,
+            };
+            (code, place(path), hint("check the path and its permissions"))
+        }
+        CliError::Output(_) | CliError::Json(_) => (Code::Output, None, None),
+    }
+}
+
+fn explain_store(error: &StoreError) -> Explanation {
+    let (code, suggestion) = match error {
+        StoreError::Location(_) => (Code::InvalidInput, "for example `--store sqlite:/path/to/store.db`"),
+        StoreError::Locked { .. } => (
+            Code::StoreLocked,
+            "wait for the other process to end, then try again",
+        ),
+        StoreError::ReadOnly { .. } => (
+            Code::StoreReadOnly,
+            "make it writable, or choose another store with `--store`",
+        ),
+        StoreError::Full { .. } => (
+            Code::StoreFull,
+            "make room on that disk, then try again: nothing was half-written",
+        ),
+        StoreError::Corrupted { .. } => (
+            Code::StoreCorrupted,
+            "restore the store from a backup; `safepoint trail verify` then tells whether it is whole",
+        ),
+        StoreError::Foreign { .. } => (
+            Code::StoreForeign,
+            "choose another file or database with `--store`",
+        ),
+        StoreError::Newer { .. } => (Code::StoreNewer, "use the newer Safepoint for this store"),
+        StoreError::Unreachable { .. } => (
+            Code::StoreUnreachable,
+            "check the address, and that the server runs",
+        ),
+        StoreError::File { .. } | StoreError::Statement { .. } | StoreError::Column { .. } => {
+            (Code::StoreFailed, "the cause above says what failed")
+        }
+        StoreError::Seal(_) => (
+            Code::TrailTampered,
+            "`safepoint trail verify` names the first bad entry",
+        ),
+    };
+    let location = match error {
+        StoreError::Locked { place, .. }
+        | StoreError::ReadOnly { place, .. }
+        | StoreError::Full { place, .. }
+        | StoreError::Corrupted { place, .. }
+        | StoreError::Foreign { place }
+        | StoreError::Newer { place, .. }
+        | StoreError::Unreachable { place, .. }
+        | StoreError::Statement { place, .. } => Some(place.clone()),
+        StoreError::File { path, .. } => Some(path.display().to_string()),
+        StoreError::Location(_) | StoreError::Column { .. } | StoreError::Seal(_) => None,
+    };
+    (code, location, Some(suggestion.to_owned()))
+}
+
+fn explain_trail(error: &TrailError) -> Explanation {
+    let hint = |text: &str| Some(text.to_owned());
+    match error {
+        TrailError::Store(error) => explain_store(error),
+        TrailError::Tampered(bad) => (
+            Code::TrailTampered,
+            Some(bad.id.clone().unwrap_or_else(|| format!("entry {}", bad.seq))),
+            hint("`safepoint trail verify` checks all of it; nothing is written to a trail that cannot be trusted"),
+        ),
+        TrailError::KeyMissing { path, .. } => (
+            Code::KeyMissing,
+            Some(path.display().to_string()),
+            hint("copy the key file from the machine that began this trail; without it nothing can be added"),
+        ),
+        TrailError::KeyInvalid { path, .. } => (
+            Code::KeyInvalid,
+            Some(path.display().to_string()),
+            hint("restore the key file from a backup"),
+        ),
+        TrailError::StoreLost { place, .. } => (
+            Code::StoreLost,
+            Some(place.clone()),
+            hint("restore it from a backup, or run `safepoint init --start-anew` to begin a new trail that records the loss"),
+        ),
+        TrailError::Body(_) => (
+            Code::InvalidInput,
+            None,
+            hint("numbers must be finite and integers within ±(2^53 − 1)"),
+        ),
+        TrailError::Head(_) => (
+            Code::TrailTampered,
+            None,
+            hint("`safepoint trail verify` says what is wrong"),
+        ),
+        TrailError::NotFound(what) => (
+            Code::NotFound,
+            Some(what.clone()),
+            hint("`safepoint trail list` shows what there is"),
+        ),
+        TrailError::Ambiguous { prefix, .. } => (
+            Code::Ambiguous,
+            Some(prefix.clone()),
+            hint("give more of its characters"),
+        ),
+        TrailError::Entropy(_) => (Code::Internal, None, None),
+    }
+}

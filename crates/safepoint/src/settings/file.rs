@@ -1,0 +1,105 @@
+//! One settings file: `safepoint.yaml` in a project, `config.yaml` of a user,
+//! or the managed one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use safepoint_model::{Span, yaml};
+use serde::{Deserialize, Serialize};
+
+use crate::error::CliError;
+use crate::world::Environment;
+
+/// When an agent's actions are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CheckpointMode {
+    /// Before every action.
+    Always,
+    /// Where policy says so.
+    Policy,
+    /// Nowhere; policy may refuse that.
+    Never,
+}
+
+/// The keys of a settings file. All are optional; an unknown one is an error.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    pub(crate) store: Option<String>,
+    pub(crate) lock_timeout: Option<Span>,
+    pub(crate) checkpoint: Option<CheckpointMode>,
+    pub(crate) hold_timeout: Option<Span>,
+    /// The steward's files.
+    #[serde(default)]
+    pub(crate) atlases: Vec<PathBuf>,
+    /// What checkpoints leave out, beside the usual caches.
+    #[serde(default)]
+    pub(crate) exclude: Vec<String>,
+    /// What they take although it is a cache.
+    #[serde(default)]
+    pub(crate) include: Vec<String>,
+    /// Commands that capture and restore state outside the files.
+    #[serde(default)]
+    pub(crate) state_providers: BTreeMap<String, StateProvider>,
+}
+
+/// How one piece of outside state is captured and restored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StateProvider {
+    /// Prints the state on standard output.
+    capture: String,
+    /// Takes it back on standard input.
+    restore: String,
+}
+
+impl File {
+    /// Reads and checks a file.
+    pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
+        let text = std::fs::read_to_string(path).map_err(|error| CliError::File {
+            action: "read",
+            path: path.to_owned(),
+            error,
+        })?;
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        yaml::read_as(&text).map_err(|error| CliError::Settings {
+            path: path.to_owned(),
+            error,
+        })
+    }
+
+    /// The same settings from variables.
+    pub(crate) fn from_environment(environment: &Environment) -> Result<Self, CliError> {
+        let span = |name: &str| -> Result<Option<Span>, CliError> {
+            let Some(text) = environment.text(name) else {
+                return Ok(None);
+            };
+            text.parse().map(Some).map_err(|error| CliError::Invalid {
+                message: format!("`{name}`: {error}"),
+                suggestion: "a length of time is written like `30s`, `15m` or `2h`",
+            })
+        };
+        let checkpoint = match environment.text("SAFEPOINT_CHECKPOINT").as_deref() {
+            None => None,
+            Some("always") => Some(CheckpointMode::Always),
+            Some("policy") => Some(CheckpointMode::Policy),
+            Some("never") => Some(CheckpointMode::Never),
+            Some(other) => {
+                return Err(CliError::Invalid {
+                    message: format!("`SAFEPOINT_CHECKPOINT` cannot be `{other}`"),
+                    suggestion: "it is `always`, `policy` or `never`",
+                });
+            }
+        };
+        Ok(Self {
+            store: environment.text("SAFEPOINT_STORE"),
+            lock_timeout: span("SAFEPOINT_LOCK_TIMEOUT")?,
+            checkpoint,
+            hold_timeout: span("SAFEPOINT_HOLD_TIMEOUT")?,
+            ..Self::default()
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! Settings, and where each came from.
+//!
+//! Precedence, strongest first: managed file, flag, environment, project file,
+//! user file, default. The project file does not choose the store: a
+//! repository must not decide where the evidence about it goes.
+
+mod file;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use safepoint_model::Span;
+use safepoint_store::Location;
+use serde::Serialize;
+
+pub(crate) use file::{CheckpointMode, File, StateProvider};
+
+use crate::error::CliError;
+use crate::paths::{Paths, find_upwards};
+use crate::world::Environment;
+
+/// The file that an administrator writes, and that nothing overrides.
+pub(crate) const MANAGED: &str = "/etc/safepoint/safepoint.yaml";
+
+/// Where a setting came from, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Origin {
+    Managed,
+    Flag,
+    Environment,
+    Project,
+    User,
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Managed => "managed",
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Default => "default",
+        })
+    }
+}
+
+/// A setting and its origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+impl<T> Setting<T> {
+    /// The strongest of the candidates that is given, or else the default.
+    fn strongest(candidates: impl IntoIterator<Item = (Origin, Option<T>)>, default: T) -> Self {
+        candidates
+            .into_iter()
+            .filter_map(|(origin, value)| Some(Self { value: value?, origin }))
+            .min_by_key(|setting| setting.origin)
+            .unwrap_or(Self {
+                value: default,
+                origin: Origin::Default,
+            })
+    }
+}
+
+/// All settings of one command.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) store: Setting<Location>,
+    pub(crate) lock_timeout: Setting<Span>,
+    pub(crate) checkpoint: Setting<CheckpointMode>,
+    pub(crate) hold_timeout: Setting<Span>,
+    /// What the project says of itself.
+    pub(crate) project: File,
+    /// The files that were read.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// What settings are made from.
+pub(crate) struct Sources<'a> {
+    pub(crate) managed: &'a Path,
+    pub(crate) store_flag: Option<&'a str>,
+    pub(crate) environment: &'a Environment,
+    pub(crate) paths: &'a Paths,
+    /// The directory of the workspace, from which the project file is searched upwards.
+    pub(crate) workspace: &'a Path,
+}
+
+impl Settings {
+    /// Reads the files and puts everything in order.
+    pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, CliError> {
+        let mut files = Vec::new();
+        let mut read = |path: Option<PathBuf>| -> Result<File, CliError> {
+            let Some(path) = path.filter(|path| path.is_file()) else {
+                return Ok(File::default());
+            };
+            let file = File::read(&path)?;
+            files.push(path);
+            Ok(file)
+        };
+        let managed = read(Some(sources.managed.to_owned()))?;
+        let project = read(find_upwards(sources.workspace, "safepoint.yaml"))?;
+        let user = read(Some(sources.paths.user_settings()))?;
+        let environment = File::from_environment(sources.environment)?;
+        if project.store.is_some() {
+            return Err(CliError::Invalid {
+                message: "a project's `safepoint.yaml` must not choose the store".into(),
+                suggestion: "remove `store` from it; set it in your own settings, by `SAFEPOINT_STORE` or by `--store`",
+            });
+        }
+
+        let flag = sources.store_flag.map(str::to_owned);
+        let store = Setting::strongest(
+            [
+                (Origin::Managed, managed.store),
+                (Origin::Flag, flag),
+                (Origin::Environment, environment.store),
+                (Origin::User, user.store),
+            ],
+            format!("sqlite:{}", sources.paths.default_store().display()),
+        );
+        Ok(Self {
+            store: Setting {
+                value: store
+                    .value
+                    .parse::<Location>()?
+                    .based_on(&sources.environment.directory),
+                origin: store.origin,
+            },
+            lock_timeout: Setting::strongest(
+                [
+                    (Origin::Managed, managed.lock_timeout),
+                    (Origin::Environment, environment.lock_timeout),
+                    (Origin::Project, project.lock_timeout),
+                    (Origin::User, user.lock_timeout),
+                ],
+                Span::from_secs(30),
+            ),
+            checkpoint: Setting::strongest(
+                [
+                    (Origin::Managed, managed.checkpoint),
+                    (Origin::Environment, environment.checkpoint),
+                    (Origin::Project, project.checkpoint),
+                    (Origin::User, user.checkpoint),
+                ],
+                CheckpointMode::Policy,
+            ),
+            hold_timeout: Setting::strongest(
+                [
+                    (Origin::Managed, managed.hold_timeout),
+                    (Origin::Environment, environment.hold_timeout),
+                    (Origin::Project, project.hold_timeout),
+                    (Origin::User, user.hold_timeout),
+                ],
+                Span::from_secs(15 * 60),
+            ),
+            project,
+            files,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! The only place that reads the world: clock, randomness, environment, user.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads the world"
+)]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use safepoint_model::{Clock, Entropy, EntropyError, Timestamp};
+
+/// The machine's wall clock.
+pub(crate) struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        // Before 1970 there is no meaningful answer; the trail's clock never goes back anyway.
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
+/// The operating system's generator.
+pub(crate) struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        getrandom::fill(bytes).map_err(|error| EntropyError(error.to_string()))
+    }
+}
+
+/// What is read of the environment, all at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment {
+    /// Where the command was started.
+    pub(crate) directory: PathBuf,
+    /// Who started it.
+    pub(crate) user: String,
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Environment {
+    /// The environment of this process.
+    pub(crate) fn read() -> std::io::Result<Self> {
+        let variables: Vec<_> = std::env::vars_os().collect();
+        let mut environment = Self {
+            directory: std::env::current_dir()?,
+            user: String::new(),
+            variables,
+        };
+        environment.user = environment
+            .text("USER")
+            .or_else(|| environment.text("LOGNAME"))
+            .unwrap_or_else(|| "unknown".to_owned());
+        Ok(environment)
+    }
+
+    /// An environment that a test makes up.
+    #[cfg(test)]
+    pub(crate) fn of(directory: &std::path::Path, variables: &[(&str, &str)]) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            user: "tester".to_owned(),
+            variables: variables
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        }
+    }
+
+    /// A variable that is set and not empty.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+        self.variables
+            .iter()
+            .find(|(known, value)| known == name && !value.is_empty())
+            .map(|(_, value)| PathBuf::from(value))
+    }
+
+    /// The same as text; what is not Unicode is taken as not set.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.path(name)?.into_os_string().into_string().ok()
+    }
+}
