@@ -90,6 +90,21 @@ impl Drop for Replacement {
     }
 }
 
+/// Makes an empty file for its owner alone, unless something is there already.
+pub fn create_empty(path: &Path) -> Result<(), StoreError> {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    let created = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match created {
+        Ok(_) => sync_directory(parent(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(StoreError::file("create", path, error)),
+    }
+}
+
 /// Makes `path` and what is missing above it, for its owner alone, and syncs each new name.
 pub fn create_directory(path: &Path) -> Result<(), StoreError> {
     if path.is_dir() {

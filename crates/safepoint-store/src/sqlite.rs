@@ -45,8 +45,8 @@ impl Sqlite {
         if let Some(directory) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
             durable::create_directory(directory)?;
         }
+        durable::create_empty(path)?; // for its owner alone, which SQLite would not do
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         #[expect(clippy::disallowed_methods, reason = "this is the one place")]
         let connection =

@@ -128,6 +128,7 @@ impl Entry {
         fn text<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
             std::str::from_utf8(bytes).ok()?.parse().ok()
         }
+        serde_json::from_slice::<serde::de::IgnoredAny>(body).ok()?;
         Some(Self {
             seq: u64::from_be_bytes((*seq).try_into().ok()?),
             id: text(id)?,

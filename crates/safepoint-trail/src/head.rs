@@ -53,10 +53,10 @@ impl Head {
 
     /// Reads those lines. Further lines are extensions, which mean nothing to us.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.split('\n');
+        let mut lines = text.strip_suffix('\n')?.split('\n');
         let (origin, size, root) = (lines.next()?, lines.next()?, lines.next()?);
         let number: u64 = size.parse().ok()?;
-        if origin.is_empty() || number.to_string() != size {
+        if origin.is_empty() || number.to_string() != size || lines.any(str::is_empty) {
             return None;
         }
         let root = Digest::from_slice(&BASE64.decode(root).ok()?).ok()?;

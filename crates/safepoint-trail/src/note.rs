@@ -11,6 +11,10 @@ use safepoint_model::{Digest, Entropy, EntropyError};
 /// The algorithm byte of Ed25519 in keys and key ids.
 const ED25519: u8 = 0x01;
 
+/// C2SP asks for limits; honest notes are far below these.
+const LARGEST_NOTE: usize = 1 << 20;
+const MOST_SIGNATURES: usize = 100;
+
 /// Why a key or a note was refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NoteError {
@@ -21,7 +25,7 @@ pub enum NoteError {
     #[error("not a signing key of the form `PRIVATE+KEY+NAME+HASH+KEY`")]
     SigningKey,
     /// A name that is empty or has a space or `+` in it.
-    #[error("a key name is not empty and has neither spaces nor `+`")]
+    #[error("a key name is not empty and has no spaces, control characters or `+`")]
     Name,
     /// Not text, an empty line, and signature lines.
     #[error("not a signed note: expected text, an empty line, and lines that begin with `— `")]
@@ -49,7 +53,7 @@ pub struct PublicKey {
 }
 
 impl Signer {
-    /// A new key under `name`.
+    /// A new key under `name`, which has no spaces, control characters or `+`.
     pub fn generate(name: &str, entropy: &dyn Entropy) -> Result<Self, EntropyError> {
         let mut seed = [0; 32];
         entropy.fill(&mut seed)?;
@@ -179,7 +183,8 @@ impl FromStr for PublicKey {
 }
 
 fn valid_name(name: &str) -> Result<(), NoteError> {
-    if name.is_empty() || name.contains('+') || name.contains(char::is_whitespace) {
+    let forbidden = |c: char| c == '+' || c.is_whitespace() || c.is_control();
+    if name.is_empty() || name.contains(forbidden) {
         return Err(NoteError::Name);
     }
     Ok(())
@@ -213,23 +218,29 @@ fn hex(id: &[u8; 4]) -> String {
 /// The signature lines of a note: names and bytes.
 type Signatures<'a> = Vec<(&'a str, Vec<u8>)>;
 
+/// Splits a note, and refuses one with anything out of order, in lines of strangers too.
 fn split_note(note: &str) -> Result<(&str, Signatures<'_>), NoteError> {
+    if note.len() > LARGEST_NOTE || note.contains(|c| c < ' ' && c != '\n') {
+        return Err(NoteError::Shape);
+    }
     let end = note.rfind("\n\n").ok_or(NoteError::Shape)? + 1;
     let (text, rest) = note.split_at(end);
     let lines = rest
         .strip_prefix('\n')
         .and_then(|lines| lines.strip_suffix('\n'))
         .ok_or(NoteError::Shape)?;
-    if text.chars().any(|c| c.is_control() && c != '\n') {
-        return Err(NoteError::Shape);
-    }
-    let signatures = lines
+    let signatures: Signatures<'_> = lines
         .split('\n')
         .map(|line| {
             let (name, data) = line.strip_prefix("— ")?.split_once(' ')?;
-            Some((name, BASE64.decode(data).ok()?))
+            valid_name(name).ok()?;
+            let bytes = BASE64.decode(data).ok()?;
+            (bytes.len() > 4).then_some((name, bytes))
         })
         .collect::<Option<_>>()
         .ok_or(NoteError::Shape)?;
+    if signatures.len() > MOST_SIGNATURES {
+        return Err(NoteError::Shape);
+    }
     Ok((text, signatures))
 }

@@ -66,7 +66,10 @@ impl FieldFilter {
         });
         match found {
             Some(serde_json::Value::String(text)) => *text == self.value,
-            Some(other) => other.to_string() == self.value,
+            Some(other) => {
+                let printed = other.to_string();
+                printed == self.value
+            }
             None => false,
         }
     }

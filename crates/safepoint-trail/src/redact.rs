@@ -134,6 +134,9 @@ impl Redactor {
                 .replace_all(&clean, |captures: &regex::Captures<'_>| {
                     let whole = captures.get_match();
                     let secret = captures.name("s").unwrap_or(whole);
+                    if is_mark(secret.as_str()) {
+                        return whole.as_str().to_owned();
+                    }
                     let inside =
                         |range: std::ops::Range<usize>| clean.get(range).unwrap_or_default();
                     format!(

@@ -73,7 +73,7 @@ impl Witness {
             store.to_string().as_bytes(),
             Access::Private,
         )?;
-        let mut slots = padded(head).to_vec();
+        let mut slots = padded(head)?.to_vec();
         slots.resize(2 * SLOT, b'\n');
         // Last, because its presence says that the rest is there.
         durable::write(&directory.join("head"), &slots, Access::Private)?;
@@ -185,9 +185,9 @@ impl Witness {
         let (mut slots, current) = state.seen.take().unwrap_or_else(|| {
             (vec![b'\n'; 2 * SLOT], head.clone()) // not reached: the head was just read
         });
-        let second = slots.get(..SLOT) == Some(padded(&current).as_slice());
+        let second = slots.get(..SLOT) == Some(padded(&current)?.as_slice());
         let place = if second { SLOT } else { 0 };
-        let bytes = padded(head);
+        let bytes = padded(head)?;
         self.head
             .write_all_at(&bytes, place as u64)
             .map_err(|error| StoreError::file("write", self.directory.join("head"), error))?;
@@ -288,14 +288,14 @@ impl Nodes for Witness {
 }
 
 /// The note of a head, padded to the size of a slot.
-fn padded(head: &SignedHead) -> [u8; SLOT] {
+fn padded(head: &SignedHead) -> Result<[u8; SLOT], StoreError> {
     let mut slot = [b'\n'; SLOT];
     let note = head.note().as_bytes();
-    // A note is about 200 bytes: origins are ours and short.
-    if let Some(place) = slot.get_mut(..note.len()) {
-        place.copy_from_slice(note);
-    }
-    slot
+    let place = slot.get_mut(..note.len()).ok_or_else(|| {
+        StoreError::corrupted("the trail", "its signed head is longer than 512 bytes")
+    })?;
+    place.copy_from_slice(note);
+    Ok(slot)
 }
 
 #[expect(

@@ -55,7 +55,7 @@ impl Environment {
         environment.user = environment
             .text("USER")
             .or_else(|| environment.text("LOGNAME"))
-            .unwrap_or_else(|| "unknown".to_owned());
+            .unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()));
         Ok(environment)
     }
 

@@ -7,7 +7,6 @@
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "test support: it fails loudly and does what the product may not"
 )]

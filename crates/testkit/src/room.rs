@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postgres::{Client, NoTls};
-use safepoint_store::{Blobs, Durability, Location, Options, Store};
-use safepoint_trail::{Actor, Draft, Entry, Kind, LostStore, Stream, Surroundings, Trail};
+use safepoint_model::Digest;
+use safepoint_store::{Blobs, Durability, Flow, Location, Options, Store};
+use safepoint_trail::{
+    Actor, Draft, Entry, Kind, LostStore, Query, Stream, Surroundings, Trail, TrailError,
+};
 
 use crate::{FixedClock, Seeded};
 
@@ -82,8 +85,10 @@ impl Room {
 
     /// What a trail in this room needs besides its store.
     pub fn surroundings(&self) -> Surroundings {
+        // The name of the directory is random, so every room has a key of its own.
+        let digest = Digest::of_parts(&[self.path().as_os_str().as_encoded_bytes()]);
         let mut seed = [0; 8];
-        seed.copy_from_slice(&std::process::id().to_le_bytes().repeat(2));
+        seed.copy_from_slice(&digest.as_bytes()[..8]);
         Surroundings {
             keys: self.path().join("keys"),
             witnesses: self.witnesses(),
@@ -107,6 +112,44 @@ impl Room {
             append(&trail, &format!("stream-{}", number % 3), number);
         }
         trail
+    }
+
+    /// All entries, as the trail itself reads them.
+    pub fn entries(&self, trail: &Trail) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        trail
+            .entries(&Query::default(), |entry| -> Result<Flow, TrailError> {
+                entries.push(entry);
+                Ok(Flow::More)
+            })
+            .unwrap();
+        entries
+    }
+
+    /// Puts these entries in place of those in the database, past all triggers.
+    pub fn rewrite(&self, entries: &[Entry]) {
+        let blob = |digest: Option<Digest>| match (digest, self.database) {
+            (None, _) => "NULL".to_owned(),
+            (Some(digest), Database::Sqlite) => format!("x'{digest}'"),
+            (Some(digest), Database::Postgres) => format!("'\\x{digest}'"),
+        };
+        let mut statements = "DELETE FROM trail_entries;".to_owned();
+        for entry in entries {
+            statements.push_str(&format!(
+                "INSERT INTO trail_entries VALUES ({}, '{}', {}, '{}', '{}', '{}', {}, '{}', {}, {});",
+                entry.seq,
+                entry.id,
+                entry.time.as_micros(),
+                entry.stream,
+                entry.actor,
+                entry.kind,
+                entry.action_id.as_ref().map_or("NULL".to_owned(), |id| format!("'{id}'")),
+                entry.body.replace('\'', "''"),
+                blob(entry.prev_hash),
+                blob(Some(entry.hash)),
+            ));
+        }
+        self.tamper(&statements);
     }
 
     /// Runs statements as somebody with write access to the database would,

@@ -1,0 +1,141 @@
+//! Killed at any instant: what was acknowledged is there, and the trail verifies.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use safepoint_store::Durability;
+use testkit::{Room, Seeded, draft, on_every_store};
+
+/// The example that cargo builds beside the tests.
+fn writer() -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    let path = here.ancestors().nth(2).unwrap().join("examples/writer");
+    assert!(path.is_file(), "no {}: run all tests with `cargo test`", path.display());
+    path
+}
+
+fn spawn(room: &Room, name: &str, count: usize, threads: usize, fault: &str) -> Child {
+    Command::new(writer())
+        .args([&room.address(), &room.path().display().to_string(), name])
+        .args([count.to_string(), threads.to_string()])
+        .env("SAFEPOINT_FAULT", fault)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// What a writer has been told is safe: places and ids.
+fn acknowledged(child: &mut Child) -> Vec<(u64, String)> {
+    let output = BufReader::new(child.stdout.take().unwrap());
+    output
+        .lines()
+        .map(|line| {
+            let line = line.unwrap();
+            let (seq, id) = line.split_once(' ').unwrap();
+            (seq.parse().unwrap(), id.to_owned())
+        })
+        .collect()
+}
+
+/// Everything acknowledged is there, the trail verifies, and it can be written to.
+#[track_caller]
+fn check(room: &Room, acknowledged: &[(u64, String)], when: &str) {
+    let trail = room.trail();
+    for (seq, id) in acknowledged {
+        let entry = trail.find(&seq.to_string()).expect(when);
+        assert_eq!(entry.id.as_str(), id, "{when}");
+    }
+    assert_eq!(trail.verify(|_| {}).unwrap().first_bad, None, "{when}");
+    room.clock.move_by(1_000);
+    let entry = trail.append(draft("after", 0), Durability::Sync).unwrap();
+    trail.prove(&entry).unwrap();
+    assert_eq!(trail.verify(|_| {}).unwrap().first_bad, None, "{when}");
+}
+
+on_every_store! {
+    fn tr_10_killed_at_every_fault_point(room: Room) {
+        let mut seen = Vec::new();
+        for point in safepoint_trail::fault_points() {
+            // A point of making a trail is passed only in an empty room.
+            let fresh;
+            let room = if point.starts_with("create.") || point.starts_with("file.") {
+                fresh = Room::new(room.database());
+                &fresh
+            } else {
+                &room
+            };
+            let nth = if point.starts_with("write.") { 3 } else { 1 };
+            let mut child = spawn(room, "killed", 20, 1, &format!("{point}:{nth}"));
+            let acknowledged = acknowledged(&mut child);
+            let status = child.wait().unwrap();
+            assert_eq!(status.signal(), Some(9), "{point} was never passed");
+            check(room, &acknowledged, point);
+            seen.push(point);
+        }
+        assert_eq!(seen.len(), 11, "{seen:?}");
+    }
+
+    fn tr_10_killed_at_random_under_load(room: Room) {
+        let rounds = std::env::var("SAFEPOINT_KILLS").map_or(10, |text| text.parse().unwrap());
+        let random = Seeded::new(2026);
+        let mut safe = Vec::new();
+        for round in 0..rounds {
+            let mut children: Vec<_> = (0..2)
+                .map(|name| spawn(&room, &format!("{round}-{name}"), 0, 4, ""))
+                .collect();
+            // Kill each after it has acknowledged some random number of entries.
+            for child in &mut children {
+                let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+                let mut told: Vec<String> = Vec::new();
+                for _ in 0..1 + random.next() % 60 {
+                    told.push(output.next().unwrap().unwrap());
+                }
+                child.kill().unwrap();
+                told.extend(output.map_while(Result::ok));
+                safe.extend(told.iter().map(|line| {
+                    let (seq, id) = line.split_once(' ').unwrap();
+                    (seq.parse::<u64>().unwrap(), id.to_owned())
+                }));
+            }
+            for mut child in children {
+                assert_eq!(child.wait().unwrap().signal(), Some(9));
+            }
+        }
+        check(&room, &safe, "after the kills");
+    }
+
+    fn tr_10_many_processes_append_at_once(room: Room) {
+        let count = std::env::var("SAFEPOINT_APPENDS").map_or(40, |text| text.parse().unwrap());
+        let mut children: Vec<_> = (0..16)
+            .map(|name| spawn(&room, &format!("p{name}"), count, 1, ""))
+            .collect();
+        let mut all = Vec::new();
+        for child in &mut children {
+            let told = acknowledged(child);
+            assert!(child.wait().unwrap().success());
+            assert_eq!(told.len(), count);
+            // In the order in which they were made.
+            assert!(told.is_sorted_by_key(|(seq, _)| *seq));
+            all.extend(told);
+        }
+        all.sort_unstable();
+        let places: Vec<u64> = all.iter().map(|(seq, _)| *seq).collect();
+        let expected: Vec<u64> = (1..=16 * count as u64).collect();
+        assert_eq!(places, expected, "nothing lost, nothing twice");
+        for (place, entry) in room.entries(&room.trail()).iter().enumerate().skip(1) {
+            let number = entry.body.contains("\"number\":");
+            assert!(number, "{place}");
+        }
+        check(&room, &all, "after the race");
+    }
+}
