@@ -41,18 +41,25 @@ pub struct Replacement {
 impl Replacement {
     /// Begins to write what will stand under `path`.
     pub fn begin(path: &Path, access: Access) -> Result<Self, StoreError> {
-        let temporary = temporary_beside(path);
         let mode = match access {
             Access::Private => 0o600,
             Access::Shared => 0o666,
         };
-        #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&temporary)
-            .map_err(|error| StoreError::file("write", path, error))?;
+        let (file, temporary) = loop {
+            let temporary = temporary_beside(path);
+            #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+            let made = File::options()
+                .write(true)
+                .create_new(true)
+                .mode(mode)
+                .open(&temporary);
+            match made {
+                Ok(file) => break (file, temporary),
+                // Left behind by a dead process that had our number: take the next name.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(StoreError::file("write", path, error)),
+            }
+        };
         Ok(Self {
             file: BufWriter::new(file),
             temporary,
@@ -139,7 +146,8 @@ fn remove_quietly(path: &Path) {
     let _ = fs::remove_file(path);
 }
 
-fn parent(path: &Path) -> &Path {
+/// The directory that holds `path`.
+pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
@@ -156,10 +164,6 @@ fn temporary_beside(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the test looks at the files itself"
-)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

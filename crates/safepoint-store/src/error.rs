@@ -141,6 +141,9 @@ impl StoreError {
                 Self::Full { place, cause }
             }
             Some(std::io::ErrorKind::ReadOnlyFilesystem) => Self::ReadOnly { place, cause },
+            Some(std::io::ErrorKind::PermissionDenied) if action != "read" => {
+                Self::ReadOnly { place, cause }
+            }
             _ => Self::File {
                 action,
                 path,

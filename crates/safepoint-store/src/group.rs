@@ -54,6 +54,8 @@ pub(crate) trait WriteConnection: Sql + Send {
     fn commit(&mut self, durability: Durability) -> Result<Flush, StoreError>;
     /// Undoes the whole transaction.
     fn roll_back(&mut self);
+    /// The last error since the transaction began.
+    fn last_error(&self) -> Option<StoreError>;
     /// Whether a transaction is open: some failures end it on their own.
     fn is_open(&self) -> bool;
 }
@@ -93,7 +95,12 @@ struct Turn {
 struct Open {
     outcome: Arc<Outcome>,
     durability: Durability,
+    /// How many have joined it.
+    members: usize,
 }
+
+/// Nobody waits for more than so many others, even if failing members come back at once.
+const MOST_MEMBERS: usize = 1_000;
 
 /// What became of a transaction, for those who wait to hear it.
 #[derive(Default)]
@@ -120,6 +127,21 @@ impl Outcome {
                         .unwrap_or_else(PoisonError::into_inner)
                 }
             }
+        }
+    }
+}
+
+/// Tells the members that their transaction failed, if a panic comes in between.
+struct Told<'a>(&'a Outcome);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        let mut known = lock(&self.0.known);
+        if known.is_none() {
+            *known = Some(Err(StoreError::seal(crate::error::Said(
+                "it panicked".into(),
+            ))));
+            self.0.told.notify_all();
         }
     }
 }
@@ -176,7 +198,11 @@ impl Group {
             }
             _ => None,
         };
-        if self.waiting.load(Ordering::SeqCst) == 0 {
+        let crowded = turn.open.as_mut().is_some_and(|open| {
+            open.members += 1;
+            open.members >= MOST_MEMBERS
+        });
+        if crowded || self.waiting.load(Ordering::SeqCst) == 0 {
             self.commit(turn);
         } else {
             drop(turn); // the next in line commits
@@ -206,6 +232,7 @@ impl Group {
         turn.open = Some(Open {
             outcome: Arc::default(),
             durability: Durability::Async,
+            members: 0,
         });
         Ok(())
     }
@@ -213,6 +240,8 @@ impl Group {
     /// Keeps or undoes what one member did, and ends the transaction where nothing of it is left.
     fn settle_member(&self, turn: &mut Turn, joined: bool, kept: bool) -> Result<(), StoreError> {
         let connection = &mut turn.connection;
+        let reason = connection.last_error(); // before the savepoint adds one of its own
+        let ended = !connection.is_open();
         let settled = match (joined, kept) {
             (false, true) => Ok(()),
             (false, false) => {
@@ -239,9 +268,10 @@ impl Group {
             // The database has given up the whole transaction: a full disk, a
             // lost connection. Everyone in it must hear of that.
             settled => {
-                let error = settled.err().unwrap_or_else(|| {
-                    StoreError::corrupted("transaction", "it was ended by the database")
-                });
+                let error = match (ended, reason, settled.err()) {
+                    (true, Some(reason), _) | (_, _, Some(reason)) => reason,
+                    _ => StoreError::corrupted("transaction", "it was ended by the database"),
+                };
                 self.abandon(turn, Err(error.clone()));
                 Err(error)
             }
@@ -263,7 +293,22 @@ impl Group {
         let Some(open) = turn.open.take() else {
             return;
         };
-        let committed = self.commit_open(&mut turn, open.durability);
+        let told = Told(&open.outcome);
+        let committed = catch_unwind(AssertUnwindSafe(|| {
+            self.commit_open(&mut turn, open.durability)
+        }));
+        let committed = match committed {
+            Ok(committed) => committed,
+            Err(panic) => {
+                turn.connection.roll_back();
+                if let Some(seal) = self.seal.get() {
+                    seal.rolled_back();
+                }
+                drop(turn);
+                drop(told);
+                resume_unwind(panic);
+            }
+        };
         drop(turn);
         let result = committed.and_then(|(flush, after)| {
             fault::point("write.committed");

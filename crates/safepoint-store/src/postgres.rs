@@ -24,6 +24,7 @@ pub(crate) struct Postgres {
     client: Client,
     statements: HashMap<String, Statement>,
     open: bool,
+    last_error: std::cell::RefCell<Option<StoreError>>,
 }
 
 impl Postgres {
@@ -44,18 +45,25 @@ impl Postgres {
             client,
             statements: HashMap::new(),
             open: false,
+            last_error: std::cell::RefCell::default(),
         })
     }
 
+    fn fail(&self, error: postgres::Error) -> StoreError {
+        let error = classify(&self.place, error);
+        *self.last_error.borrow_mut() = Some(error.clone());
+        error
+    }
+
     fn batch(&mut self, statements: &str) -> Result<(), StoreError> {
-        self.client
-            .batch_execute(statements)
-            .map_err(|error| classify(&self.place, error))
+        let done = self.client.batch_execute(statements);
+        done.map_err(|error| self.fail(error))
     }
 
     /// Begins a transaction, on a new connection where the server has gone away since the last one.
     fn begin_with(&mut self, statements: &str) -> Result<(), StoreError> {
         self.open = true;
+        *self.last_error.borrow_mut() = None;
         match self.batch(statements) {
             Err(StoreError::Unreachable { .. }) if self.client.is_closed() => {
                 self.client = connect(&self.config, &self.place, self.lock_timeout)?;
@@ -78,21 +86,35 @@ impl Postgres {
         }
         let statement = self
             .client
-            .prepare(&sql.replace('?', "$"))
-            .map_err(|error| classify(&self.place, error))?;
+            .prepare(&with_dollars(sql))
+            .map_err(|error| self.fail(error))?;
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
+}
+
+/// `?1` as PostgreSQL writes it: `$1`.
+fn with_dollars(sql: &str) -> String {
+    let mut text = String::with_capacity(sql.len());
+    let mut rest = sql.chars().peekable();
+    while let Some(c) = rest.next() {
+        let place = c == '?' && rest.peek().is_some_and(char::is_ascii_digit);
+        text.push(if place { '$' } else { c });
+    }
+    text
 }
 
 fn connect(config: &Config, place: &str, lock_timeout: Duration) -> Result<Client, StoreError> {
     #[expect(clippy::disallowed_methods, reason = "this is the one place")]
     let mut client = config
         .connect(NoTls)
-        .map_err(|error| classify(place, error))?;
+        .map_err(|error| StoreError::Unreachable {
+            place: place.to_owned(),
+            cause: Arc::new(error),
+        })?;
     let settings = format!(
         "SET search_path TO safepoint; SET lock_timeout = {}; SET client_min_messages = warning",
-        lock_timeout.as_millis()
+        lock_timeout.as_millis().max(1) // 0 would mean forever
     );
     client
         .batch_execute(&settings)
@@ -108,12 +130,17 @@ impl WriteConnection for Postgres {
     }
 
     fn commit(&mut self, durability: Durability) -> Result<Flush, StoreError> {
-        self.open = false;
+        // In a transaction that a failed statement has aborted, COMMIT rolls back
+        // and calls that a success; the statement before it does not.
         let statement = match durability {
-            Durability::Sync => "COMMIT",
+            // A stricter setting than `on` is the administrator's, and stays.
+            Durability::Sync => {
+                "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'; COMMIT"
+            }
             Durability::Async => "SET LOCAL synchronous_commit = off; COMMIT",
         };
         self.batch(statement)?;
+        self.open = false;
         Ok(Flush::Done)
     }
 
@@ -124,6 +151,10 @@ impl WriteConnection for Postgres {
         }
     }
 
+    fn last_error(&self) -> Option<StoreError> {
+        self.last_error.borrow().clone()
+    }
+
     fn is_open(&self) -> bool {
         self.open && !self.client.is_closed()
     }
@@ -132,13 +163,20 @@ impl WriteConnection for Postgres {
 impl Sql for Postgres {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
         if values.is_empty() {
-            self.batch(sql)?; // a migration or a savepoint: not worth a prepared statement
-            return Ok(0);
+            // A migration or a savepoint: not worth a prepared statement.
+            let done = self.client.simple_query(sql);
+            let changed = done
+                .map_err(|error| self.fail(error))?
+                .into_iter()
+                .map(|message| match message {
+                    postgres::SimpleQueryMessage::CommandComplete(changed) => changed,
+                    _ => 0,
+                });
+            return Ok(changed.sum());
         }
         let statement = self.statement(sql)?;
-        self.client
-            .execute(&statement, &parameters(values))
-            .map_err(|error| classify(&self.place, error))
+        let done = self.client.execute(&statement, &parameters(values));
+        done.map_err(|error| self.fail(error))
     }
 
     fn query(
@@ -149,11 +187,18 @@ impl Sql for Postgres {
     ) -> Result<(), StoreError> {
         let statement = self.statement(sql)?;
         let place = self.place.clone();
+        let last_error = &self.last_error;
         let mut rows = self
             .client
             .query_raw(&statement, parameters(values))
-            .map_err(|error| classify(&place, error))?;
-        while let Some(row) = rows.next().map_err(|error| classify(&place, error))? {
+            .map_err(|error| classify(&place, error))
+            .inspect_err(|error| *last_error.borrow_mut() = Some(error.clone()))?;
+        let failed = |error| {
+            let error = classify(&place, error);
+            *last_error.borrow_mut() = Some(error.clone());
+            error
+        };
+        while let Some(row) = rows.next().map_err(failed)? {
             if each(&row)? == Flow::Enough {
                 break;
             }
@@ -175,11 +220,14 @@ impl ToSql for Value<'_> {
         kind: &Type,
         out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        match self {
-            Self::Null => Ok(IsNull::Yes),
-            Self::Integer(number) => number.to_sql(kind, out),
-            Self::Text(text) => text.to_sql(kind, out),
-            Self::Blob(bytes) => bytes.to_sql(kind, out),
+        match (self, kind) {
+            (Self::Null, _) => Ok(IsNull::Yes),
+            (Self::Integer(number), &Type::INT8) => number.to_sql(kind, out),
+            (Self::Text(text), &Type::TEXT) => text.to_sql(kind, out),
+            (Self::Blob(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),
+            (_, kind) => {
+                Err(format!("a value of another type was given for a column of type {kind}").into())
+            }
         }
     }
 
@@ -221,9 +269,15 @@ fn classify(place: &str, error: postgres::Error) -> StoreError {
     let place = place.to_owned();
     let code = error.code().cloned();
     let closed = error.is_closed();
+    let broken =
+        std::error::Error::source(&error).is_some_and(|cause| cause.is::<std::io::Error>());
     let cause = Arc::new(error);
     let Some(code) = code else {
-        return StoreError::Unreachable { place, cause };
+        return if closed || broken {
+            StoreError::Unreachable { place, cause }
+        } else {
+            StoreError::Statement { place, cause } // a value of the wrong type
+        };
     };
     if code == SqlState::LOCK_NOT_AVAILABLE || code == SqlState::QUERY_CANCELED {
         StoreError::Locked { place, cause }

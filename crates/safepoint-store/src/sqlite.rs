@@ -26,6 +26,7 @@ pub(crate) struct Sqlite {
     path: PathBuf,
     log: Option<Arc<File>>,
     lock_timeout: Duration,
+    last_error: std::cell::RefCell<Option<StoreError>>,
 }
 
 /// What a connection is for.
@@ -46,8 +47,7 @@ impl Sqlite {
             durable::create_directory(directory)?;
         }
         durable::create_empty(path)?; // for its owner alone, which SQLite would not do
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         #[expect(clippy::disallowed_methods, reason = "this is the one place")]
         let connection =
             Connection::open_with_flags(path, flags).map_err(|error| classify(path, error))?;
@@ -56,39 +56,17 @@ impl Sqlite {
             path: path.to_owned(),
             log: None,
             lock_timeout,
+            last_error: std::cell::RefCell::default(),
         };
         sqlite.prepare(purpose)?;
         Ok(sqlite)
     }
 
     fn prepare(&mut self, purpose: Purpose) -> Result<(), StoreError> {
+        self.connection.set_prepared_statement_cache_capacity(64);
+        self.patiently(|| self.mark())?;
         let path = self.path.clone();
         let fail = |error| classify(&path, error);
-        self.connection
-            .busy_timeout(self.lock_timeout)
-            .map_err(fail)?;
-        self.connection.set_prepared_statement_cache_capacity(64);
-        let pragma = |name| -> Result<i64, StoreError> {
-            self.connection
-                .pragma_query_value(None, name, |row| row.get(0))
-                .map_err(fail)
-        };
-        let (application, tables) = (pragma("application_id")?, pragma("schema_version")?);
-        if application != APPLICATION {
-            if application != 0 || tables != 0 {
-                return Err(StoreError::Foreign {
-                    place: path.display().to_string(),
-                });
-            }
-            // A new file. Two processes may both come here: they write the same.
-            self.connection
-                .pragma_update(None, "journal_mode", "WAL")
-                .and_then(|()| {
-                    self.connection
-                        .pragma_update(None, "application_id", APPLICATION)
-                })
-                .map_err(fail)?;
-        }
         self.connection
             .execute_batch(
                 "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;
@@ -103,8 +81,62 @@ impl Sqlite {
         Ok(())
     }
 
+    /// Makes a new file ours, and refuses what belongs to somebody else.
+    fn mark(&self) -> Result<(), StoreError> {
+        let pragma = |name| -> Result<i64, StoreError> {
+            self.connection
+                .pragma_query_value(None, name, |row| row.get(0))
+                .map_err(|error| self.fail(error))
+        };
+        // In this order: whoever makes the tables has set the mark before.
+        let (tables, application) = (pragma("schema_version")?, pragma("application_id")?);
+        if application == APPLICATION {
+            return Ok(());
+        }
+        if application != 0 || tables != 0 {
+            return Err(StoreError::Foreign {
+                place: self.path.display().to_string(),
+            });
+        }
+        // A new file. Two processes may both come here: they write the same.
+        self.connection
+            .pragma_update(None, "journal_mode", "WAL")
+            .and_then(|()| {
+                self.connection
+                    .pragma_update(None, "application_id", APPLICATION)
+            })
+            .map_err(|error| self.fail(error))
+    }
+
+    /// Tries until it is no longer locked, in short naps. SQLite's own waiting
+    /// sleeps up to a tenth of a second at a time, which starves one of sixteen
+    /// writers, and it does not wait at all for a change of `journal_mode`.
+    fn patiently(&self, attempt: impl Fn() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        let patience = |timeout| {
+            self.connection
+                .busy_timeout(timeout)
+                .map_err(|error| self.fail(error))
+        };
+        patience(Duration::ZERO)?;
+        let mut waited = Duration::ZERO;
+        let result = loop {
+            match attempt() {
+                Err(StoreError::Locked { .. }) if waited < self.lock_timeout => {
+                    let nap = Duration::from_micros(100 + waited.as_micros() as u64 % 900);
+                    std::thread::sleep(nap);
+                    waited += nap;
+                }
+                other => break other,
+            }
+        };
+        patience(self.lock_timeout)?;
+        result
+    }
+
     fn fail(&self, error: rusqlite::Error) -> StoreError {
-        classify(&self.path, error)
+        let error = classify(&self.path, error);
+        *self.last_error.borrow_mut() = Some(error.clone());
+        error
     }
 
     fn batch(&self, statement: &str) -> Result<(), StoreError> {
@@ -138,36 +170,19 @@ impl Sqlite {
 }
 
 impl WriteConnection for Sqlite {
-    /// Waits for the write lock in short naps. SQLite's own waiting sleeps up
-    /// to a tenth of a second at a time, which starves one of sixteen writers.
     fn begin(&mut self) -> Result<(), StoreError> {
-        let quiet = |timeout| {
-            self.connection
-                .busy_timeout(timeout)
-                .map_err(|error| self.fail(error))
-        };
-        quiet(Duration::ZERO)?;
-        let mut waited = Duration::ZERO;
-        let begun = loop {
-            match self.batch("BEGIN IMMEDIATE") {
-                Err(StoreError::Locked { .. }) if waited < self.lock_timeout => {
-                    let nap = Duration::from_micros(100 + waited.as_micros() as u64 % 900);
-                    std::thread::sleep(nap);
-                    waited += nap;
-                }
-                other => break other,
-            }
-        };
-        quiet(self.lock_timeout)?;
-        begun
+        self.patiently(|| self.batch("BEGIN IMMEDIATE"))?;
+        *self.last_error.borrow_mut() = None;
+        Ok(())
     }
 
     fn commit(&mut self, durability: Durability) -> Result<Flush, StoreError> {
-        self.batch("COMMIT")?;
         if durability == Durability::Async {
+            self.batch("COMMIT")?;
             return Ok(Flush::Done);
         }
-        let (file, path) = self.log()?;
+        let (file, path) = self.log()?; // before the commit, which must not fail once it is made
+        self.batch("COMMIT")?;
         Ok(Flush::File(file, path))
     }
 
@@ -176,6 +191,10 @@ impl WriteConnection for Sqlite {
             // A failed ROLLBACK leaves nothing that the next BEGIN would not report.
             let _ = self.batch("ROLLBACK");
         }
+    }
+
+    fn last_error(&self) -> Option<StoreError> {
+        self.last_error.borrow().clone()
     }
 
     fn is_open(&self) -> bool {
@@ -252,6 +271,7 @@ impl Row for rusqlite::Row<'_> {
 fn classify(path: &Path, error: rusqlite::Error) -> StoreError {
     let place = path.display().to_string();
     let code = error.sqlite_error_code();
+    let extended = error.sqlite_error().map(|error| error.extended_code);
     let cause = Arc::new(error);
     match code {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
@@ -261,8 +281,15 @@ fn classify(path: &Path, error: rusqlite::Error) -> StoreError {
             StoreError::ReadOnly { place, cause }
         }
         Some(ErrorCode::DiskFull) => StoreError::Full { place, cause },
+        Some(ErrorCode::NotADatabase) if !has_mark(path) => StoreError::Foreign { place },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StoreError::Corrupted { place, cause }
+        }
+        // The shared memory beside the log could not be made larger.
+        Some(ErrorCode::SystemIoFailure)
+            if extended == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) =>
+        {
+            StoreError::Full { place, cause }
         }
         Some(ErrorCode::CannotOpen) => cannot_open(path, cause),
         Some(ErrorCode::SystemIoFailure) => StoreError::Unreachable { place, cause },
@@ -270,10 +297,19 @@ fn classify(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
+/// Whether a file that is no database any more still has our mark in its header.
+fn has_mark(path: &Path) -> bool {
+    use std::os::unix::fs::FileExt;
+    let mut mark = [0; 4];
+    File::open(path)
+        .and_then(|file| file.read_exact_at(&mut mark, 68))
+        .is_ok_and(|()| i64::from(u32::from_be_bytes(mark)) == APPLICATION)
+}
+
 /// SQLite says only "unable to open": ask the system why.
 fn cannot_open(path: &Path, cause: Arc<rusqlite::Error>) -> StoreError {
     let place = path.display().to_string();
-    let directory = path.parent().unwrap_or(Path::new("."));
+    let directory = durable::parent(path);
     match rustix::fs::access(directory, rustix::fs::Access::WRITE_OK) {
         Err(rustix::io::Errno::ROFS | rustix::io::Errno::ACCESS) => {
             StoreError::ReadOnly { place, cause }

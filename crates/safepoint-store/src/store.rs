@@ -134,7 +134,7 @@ impl std::fmt::Debug for Store {
 
 /// A connection that only reads.
 enum Reader {
-    Sqlite(Sqlite),
+    Sqlite(Box<Sqlite>),
     Postgres(Box<Postgres>),
 }
 
@@ -142,7 +142,9 @@ impl Reader {
     fn open(location: &Location, options: Options) -> Result<Self, StoreError> {
         let timeout = options.lock_timeout;
         Ok(match location {
-            Location::Sqlite(path) => Self::Sqlite(Sqlite::open(path, Purpose::Read, timeout)?),
+            Location::Sqlite(path) => {
+                Self::Sqlite(Box::new(Sqlite::open(path, Purpose::Read, timeout)?))
+            }
             Location::Postgres(url) => Self::Postgres(Box::new(Postgres::open(url, timeout)?)),
         })
     }
@@ -156,7 +158,7 @@ impl Reader {
 
     fn sql(&mut self) -> &mut dyn Sql {
         match self {
-            Self::Sqlite(connection) => connection,
+            Self::Sqlite(connection) => &mut **connection,
             Self::Postgres(connection) => &mut **connection,
         }
     }

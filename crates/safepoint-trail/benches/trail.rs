@@ -23,8 +23,8 @@ use testkit::Seeded;
 
 fn main() {
     let base = std::env::var_os("SAFEPOINT_BENCH_DIR").map_or_else(std::env::temp_dir, Into::into);
-    let entries: usize = std::env::var("SAFEPOINT_BENCH_ENTRIES")
-        .map_or(1_000_000, |text| text.parse().unwrap());
+    let entries: usize =
+        std::env::var("SAFEPOINT_BENCH_ENTRIES").map_or(1_000_000, |text| text.parse().unwrap());
     single_append(&base);
     group_commit(&base, 64);
     if Path::new("/dev/shm").is_dir() {
@@ -59,7 +59,9 @@ fn draft(number: usize) -> Draft {
     Draft {
         stream: format!("ses_{:016}", number % 100).parse().unwrap(),
         actor: "agent:claude-code".parse().unwrap(),
-        kind: ["proposed", "judged", "permitted", "done"][number % 4].parse().unwrap(),
+        kind: ["proposed", "judged", "permitted", "done"][number % 4]
+            .parse()
+            .unwrap(),
         action_id: Some(format!("act_{:016}", number / 4).parse().unwrap()),
         body: serde_json::json!({
             "action": "file.write", "path": format!("src/module_{}.rs", number % 1000),
@@ -115,7 +117,9 @@ fn group_commit(base: &Path, writers: usize) {
             let trail = &trail;
             scope.spawn(move || {
                 for number in 0..each {
-                    trail.append(draft(writer * each + number), Durability::Sync).unwrap();
+                    trail
+                        .append(draft(writer * each + number), Durability::Sync)
+                        .unwrap();
                 }
             });
         }
@@ -169,7 +173,10 @@ fn large_trail(base: &Path, entries: usize) {
     let verified = trail.verify(|_| {}).unwrap();
     assert_eq!(verified.first_bad, None);
     let rate = verified.checked as f64 / start.elapsed().as_secs_f64();
-    println!("verify {} entries             {rate:.0}/s", verified.checked);
+    println!(
+        "verify {} entries             {rate:.0}/s",
+        verified.checked
+    );
 
     let mut times = Vec::new();
     let random = Seeded::new(7);
@@ -181,7 +188,10 @@ fn large_trail(base: &Path, entries: usize) {
         times.push(start.elapsed());
     }
     let (median, _) = summary(&mut times);
-    println!("inclusion proof                        median {median:?}, worst {:?}", times[times.len() - 1]);
+    println!(
+        "inclusion proof                        median {median:?}, worst {:?}",
+        times[times.len() - 1]
+    );
 
     let before = resident();
     let start = Instant::now();
@@ -192,7 +202,11 @@ fn large_trail(base: &Path, entries: usize) {
             .entries(&query, |entry| -> Result<Flow, TrailError> {
                 query_from(&mut page, &mut listed);
                 std::hint::black_box(&entry);
-                Ok(if page < 1_000 { Flow::More } else { Flow::Enough })
+                Ok(if page < 1_000 {
+                    Flow::More
+                } else {
+                    Flow::Enough
+                })
             })
             .unwrap();
         query.from += page;
@@ -207,8 +221,20 @@ fn large_trail(base: &Path, entries: usize) {
     );
 
     for (name, query) in [
-        ("by action", Query { action: Some(format!("act_{:016}", entries / 8)), ..Query::default() }),
-        ("by field", Query { fields: vec![safepoint_trail::FieldFilter::parse("bytes=4100").unwrap()], ..Query::default() }),
+        (
+            "by action",
+            Query {
+                action: Some(format!("act_{:016}", entries / 8)),
+                ..Query::default()
+            },
+        ),
+        (
+            "by field",
+            Query {
+                fields: vec![safepoint_trail::FieldFilter::parse("bytes=4100").unwrap()],
+                ..Query::default()
+            },
+        ),
     ] {
         let start = Instant::now();
         let mut found = 0;
@@ -220,7 +246,9 @@ fn large_trail(base: &Path, entries: usize) {
             .unwrap();
         println!("query {name}: {found} found in {:?}", start.elapsed());
     }
-    let size = std::fs::metadata(room.path().join("store.db")).unwrap().len();
+    let size = std::fs::metadata(room.path().join("store.db"))
+        .unwrap()
+        .len();
     println!("store: {:.0} bytes an entry", size as f64 / entries as f64);
 }
 
@@ -234,6 +262,13 @@ fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse().ok())
+        .find_map(|line| {
+            line.strip_prefix("VmRSS:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .trim()
+                .parse()
+                .ok()
+        })
         .unwrap_or(0)
 }

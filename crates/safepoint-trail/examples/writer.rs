@@ -7,7 +7,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    clippy::indexing_slicing,
     reason = "a tool of the tests"
 )]
 
@@ -51,7 +50,9 @@ fn main() {
             scope.spawn(move || {
                 let stream = format!("{name}-{thread}");
                 for number in (0..).take_while(|number| count == 0 || *number < count) {
-                    let entry = trail.append(draft(&stream, number), Durability::Sync).unwrap();
+                    let entry = trail
+                        .append(draft(&stream, number), Durability::Sync)
+                        .unwrap();
                     // One write a line, so that a kill never leaves half of one.
                     let line = format!("{} {}\n", entry.seq, entry.id);
                     std::io::stdout().lock().write_all(line.as_bytes()).unwrap();

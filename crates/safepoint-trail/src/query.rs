@@ -114,14 +114,18 @@ impl Trail {
     pub fn newest(&self, query: &Query, count: usize) -> Result<u64, TrailError> {
         let mut place = self.stored_head()?.size;
         let mut left = count;
-        self.scan(query, Order::NewestFirst, |entry| -> Result<Flow, TrailError> {
-            if left == 0 {
-                return Ok(Flow::Enough);
-            }
-            left -= 1;
-            place = entry.seq;
-            Ok(Flow::More)
-        })?;
+        self.scan(
+            query,
+            Order::NewestFirst,
+            |entry| -> Result<Flow, TrailError> {
+                if left == 0 {
+                    return Ok(Flow::Enough);
+                }
+                left -= 1;
+                place = entry.seq;
+                Ok(Flow::More)
+            },
+        )?;
         Ok(place)
     }
 

@@ -1,10 +1,6 @@
 //! Appending: order, chains, one transaction with the state, failure.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,14 +20,18 @@ const STATE: Component = Component {
 
 fn things(trail: &Trail) -> i64 {
     let counted: Result<_, StoreError> = trail.store().read(|sql| {
-        query_one(sql, "SELECT count(*) FROM things", &[], |row| row.integer(0))
+        query_one(sql, "SELECT count(*) FROM things", &[], |row| {
+            row.integer(0)
+        })
     });
     counted.unwrap().unwrap()
 }
 
 fn add_thing(trail: &Trail, name: &str, outcome: Result<(), TrailError>) -> Result<(), TrailError> {
     trail.write(Durability::Sync, |writing| {
-        writing.sql().execute("INSERT INTO things VALUES (?1)", &[Value::Text(name)])?;
+        writing
+            .sql()
+            .execute("INSERT INTO things VALUES (?1)", &[Value::Text(name)])?;
         writing.append(draft("things", 1))?;
         outcome
     })
@@ -226,7 +226,10 @@ fn tr_10_nothing_happens_when_the_trail_cannot_be_written() {
     let trail = room.filled_trail(3);
     trail.store().migrate(&STATE).unwrap();
     room.tamper("UPDATE trail_head SET note = 'x'");
-    assert!(matches!(add_thing(&trail, "x", Ok(())), Err(TrailError::Tampered(_))));
+    assert!(matches!(
+        add_thing(&trail, "x", Ok(())),
+        Err(TrailError::Tampered(_))
+    ));
     assert_eq!(things(&trail), 0);
 }
 

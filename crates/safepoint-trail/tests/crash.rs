@@ -19,7 +19,11 @@ use testkit::{Room, Seeded, draft, on_every_store};
 fn writer() -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let path = here.ancestors().nth(2).unwrap().join("examples/writer");
-    assert!(path.is_file(), "no {}: run all tests with `cargo test`", path.display());
+    assert!(
+        path.is_file(),
+        "no {}: run all tests with `cargo test`",
+        path.display()
+    );
     path
 }
 

@@ -44,7 +44,10 @@ fn rehashed(entry: &Entry) -> Entry {
 fn rechained(entries: &mut [Entry], start: usize) {
     for place in start..entries.len() {
         let stream = entries[place].stream.clone();
-        let before = entries[..place].iter().rev().find(|entry| entry.stream == stream);
+        let before = entries[..place]
+            .iter()
+            .rev()
+            .find(|entry| entry.stream == stream);
         entries[place].prev_hash = before.map(|entry| entry.hash);
         entries[place] = rehashed(&entries[place]);
     }
@@ -319,7 +322,10 @@ fn panic_with(error: &TrailError) -> ! {
     panic!("unexpected: {error}")
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test takes the part of the vandal")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test takes the part of the vandal"
+)]
 fn remove_directory(path: &std::path::Path) {
     std::fs::remove_dir_all(path).unwrap();
 }

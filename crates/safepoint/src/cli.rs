@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{init, schema, trail};
-use crate::console::{Colour, Mode};
+use crate::console::{Colour, Console, Mode};
 
 /// Every agent action judged, undoable and provable
 #[derive(Debug, Parser)]
@@ -29,7 +29,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// The form of what is printed
-    #[arg(long, global = true, value_enum, value_name = "FORM", default_value = "text")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORM",
+        default_value = "text"
+    )]
     output: Mode,
     /// Short for --output json
     #[arg(long, global = true, conflicts_with = "output")]
@@ -44,23 +50,32 @@ pub(crate) struct Global {
     pub(crate) store: Option<String>,
     /// Print data and errors, nothing else
     #[arg(long, short, global = true)]
-    pub(crate) quiet: bool,
+    quiet: bool,
     /// Answer yes to what would be asked
     #[arg(long, short, global = true)]
     pub(crate) yes: bool,
     /// When to use colour
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: Colour,
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    color: Colour,
 }
 
 impl Global {
-    pub(crate) fn mode(&self) -> Mode {
-        if self.json { Mode::Json } else { self.output }
+    /// Standard output and standard error, as these options want them.
+    pub(crate) fn console(&self) -> Console {
+        let mode = if self.json { Mode::Json } else { self.output };
+        Console::new(mode, self.quiet, self.color)
     }
 }
 
 /// What can be asked for
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it in a process")]
 pub(crate) enum Command {
     /// Show a sample agent under control, in a project that is thrown away
     Try,

@@ -28,21 +28,7 @@ pub(crate) struct Context {
 
 impl Context {
     /// Reads the environment and the settings. Opens nothing.
-    pub(crate) fn new(console: Console, global: &Global) -> Result<Self, (Console, CliError)> {
-        match Self::gather(global) {
-            Ok((environment, paths, settings, directory)) => Ok(Self {
-                console,
-                environment,
-                paths,
-                settings,
-                directory,
-                yes: global.yes,
-            }),
-            Err(error) => Err((console, error)),
-        }
-    }
-
-    fn gather(global: &Global) -> Result<(Environment, Paths, Settings, PathBuf), CliError> {
+    pub(crate) fn new(global: &Global) -> Result<Self, CliError> {
         let environment = Environment::read().map_err(|error| CliError::File {
             action: "find",
             path: ".".into(),
@@ -66,7 +52,14 @@ impl Context {
             paths: &paths,
             workspace: &directory,
         })?;
-        Ok((environment, paths, settings, directory))
+        Ok(Self {
+            console: global.console(),
+            environment,
+            paths,
+            settings,
+            directory,
+            yes: global.yes,
+        })
     }
 
     /// Opens the store and its trail, and makes them where there are none.
@@ -103,7 +96,13 @@ impl Context {
             .environment
             .user
             .chars()
-            .map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c })
+            .map(|c| {
+                if c.is_whitespace() || c.is_control() {
+                    '_'
+                } else {
+                    c
+                }
+            })
             .take(100)
             .collect();
         format!("user:{name}")

@@ -81,7 +81,10 @@ impl CliError {
         while let Some(cause) = source {
             let text = cause.to_string();
             // Some libraries repeat the source in their own message.
-            if causes.last().is_none_or(|last: &String| !last.ends_with(&text)) {
+            if causes
+                .last()
+                .is_none_or(|last: &String| !last.ends_with(&text))
+            {
                 causes.push(text);
             }
             source = cause.source();
@@ -105,7 +108,11 @@ fn explain(error: &CliError) -> Explanation {
     let hint = |text: &str| Some(text.to_owned());
     let place = |path: &PathBuf| Some(path.display().to_string());
     match error {
-        CliError::Usage(_) => (Code::Usage, None, hint("`safepoint help` lists the commands")),
+        CliError::Usage(_) => (
+            Code::Usage,
+            None,
+            hint("`safepoint help` lists the commands"),
+        ),
         CliError::Invalid { suggestion, .. } => (Code::InvalidInput, None, hint(suggestion)),
         CliError::NoHome => (
             Code::Usage,
@@ -142,7 +149,11 @@ fn explain(error: &CliError) -> Explanation {
                 std::io::ErrorKind::NotFound => Code::NotFound,
                 _ => Code::InvalidInput,
             };
-            (code, place(path), hint("check the path and its permissions"))
+            (
+                code,
+                place(path),
+                hint("check the path and its permissions"),
+            )
         }
         CliError::Output(_) | CliError::Json(_) => (Code::Output, None, None),
     }
@@ -150,7 +161,10 @@ fn explain(error: &CliError) -> Explanation {
 
 fn explain_store(error: &StoreError) -> Explanation {
     let (code, suggestion) = match error {
-        StoreError::Location(_) => (Code::InvalidInput, "for example `--store sqlite:/path/to/store.db`"),
+        StoreError::Location(_) => (
+            Code::InvalidInput,
+            "for example `--store sqlite:/path/to/store.db`",
+        ),
         StoreError::Locked { .. } => (
             Code::StoreLocked,
             "wait for the other process to end, then try again",
@@ -205,13 +219,21 @@ fn explain_trail(error: &TrailError) -> Explanation {
         TrailError::Store(error) => explain_store(error),
         TrailError::Tampered(bad) => (
             Code::TrailTampered,
-            Some(bad.id.clone().unwrap_or_else(|| format!("entry {}", bad.seq))),
-            hint("`safepoint trail verify` checks all of it; nothing is written to a trail that cannot be trusted"),
+            Some(
+                bad.id
+                    .clone()
+                    .unwrap_or_else(|| format!("entry {}", bad.seq)),
+            ),
+            hint(
+                "`safepoint trail verify` checks all of it; nothing is written to a trail that cannot be trusted",
+            ),
         ),
         TrailError::KeyMissing { path, .. } => (
             Code::KeyMissing,
             Some(path.display().to_string()),
-            hint("copy the key file from the machine that began this trail; without it nothing can be added"),
+            hint(
+                "copy the key file from the machine that began this trail; without it nothing can be added",
+            ),
         ),
         TrailError::KeyInvalid { path, .. } => (
             Code::KeyInvalid,
@@ -221,7 +243,9 @@ fn explain_trail(error: &TrailError) -> Explanation {
         TrailError::StoreLost { place, .. } => (
             Code::StoreLost,
             Some(place.clone()),
-            hint("restore it from a backup, or run `safepoint init --start-anew` to begin a new trail that records the loss"),
+            hint(
+                "restore it from a backup, or run `safepoint init --start-anew` to begin a new trail that records the loss",
+            ),
         ),
         TrailError::Body(_) => (
             Code::InvalidInput,

@@ -6,6 +6,8 @@ mod commands;
 mod console;
 mod context;
 mod error;
+#[cfg(test)]
+mod generated;
 mod paths;
 mod settings;
 mod world;
@@ -33,13 +35,12 @@ fn main() -> ExitCode {
 
 /// Runs a command and shows how it failed.
 fn run(cli: Cli) -> Exit {
-    let console = Console::new(cli.global.mode(), cli.global.quiet, cli.global.color);
-    let mut context = match Context::new(console, &cli.global) {
+    let mut context = match Context::new(&cli.global) {
         Ok(context) => context,
-        Err((mut console, error)) => return console.fail(&error),
+        Err(error) => return cli.global.console().fail(&error),
     };
-    let result = dispatch(&mut context, cli.command)
-        .and_then(|exit| context.console.flush().map(|()| exit));
+    let result =
+        dispatch(&mut context, cli.command).and_then(|exit| context.console.flush().map(|()| exit));
     match result {
         Ok(exit) => exit,
         Err(error) if error.is_closed_pipe() => Exit::Done,

@@ -2,12 +2,7 @@
 //! true: every test named there exists, and every test named after a
 //! requirement stands there. `SAFEPOINT_UPDATE=1` writes the names in.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -66,7 +61,10 @@ fn the_map_from_requirements_to_tests_is_true() {
         fresh.push('\n');
     }
     let unlisted: Vec<_> = tests.keys().collect();
-    assert!(unlisted.is_empty(), "docs/conformance.md has no row for {unlisted:?}");
+    assert!(
+        unlisted.is_empty(),
+        "docs/conformance.md has no row for {unlisted:?}"
+    );
     if std::env::var_os("SAFEPOINT_UPDATE").is_some() {
         std::fs::write(&path, &fresh).unwrap();
     } else {

@@ -1,7 +1,5 @@
 //! Who may know whom: the layers of ARCHITECTURE.md, held by a test.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::collections::HashMap;
 
 /// The layer of each crate. A crate may use those on lower layers only.

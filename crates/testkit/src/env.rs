@@ -140,7 +140,7 @@ impl TestEnv {
             [
                 (r"ent_[0-9a-z]{26}", "ent_[id]"),
                 (r"(act|ses|wsp)_[0-9a-z]{16}", "${1}_[id]"),
-                (r"safepoint/[0-9a-z]{16}", "safepoint/[log]"),
+                (r"safepoint/([0-9a-z]{16}|[0-9a-z]+…)", "safepoint/[log]"),
                 (r"/[0-9a-hjkmnp-tv-z]{16}\b", "/[log]"),
                 (r"\+[0-9a-f]{8}\+[0-9A-Za-z+/]{44}", "+[key]"),
                 (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),

@@ -217,9 +217,8 @@ fn create_database(room: &Path) -> String {
     client
         .batch_execute(&format!("CREATE DATABASE {name}"))
         .unwrap();
-    let (base, options) = server.split_once('?').unwrap_or((&server, ""));
-    let base = base.rsplit_once('/').unwrap().0;
-    format!("{base}/{name}?{options}")
+    let base = server.rsplit_once('/').unwrap().0;
+    format!("{base}/{name}")
 }
 
 impl Drop for Room {
@@ -227,7 +226,7 @@ impl Drop for Room {
         if let (Location::Postgres(url), Ok(server)) =
             (&self.location, std::env::var("SAFEPOINT_TEST_POSTGRES"))
         {
-            let name = url.split('?').next().unwrap().rsplit('/').next().unwrap();
+            let name = url.rsplit('/').next().unwrap();
             if let Ok(mut client) = Client::connect(&server, NoTls) {
                 // Left behind, it costs a little disk until the server is stopped.
                 let _ =

@@ -103,8 +103,18 @@ fn record_session(trail: &Trail) -> Result<ActionId, CliError> {
                    "command": "curl -H 'Authorization: Bearer 9f86d081884c7d659a2feaa0c55ad015'"}),
         ),
         (&write, "safepoint", "judged", json!({"decision": "allow"})),
-        (&write, "safepoint", "done", json!({"outcome": "ok", "changed": ["src/main.rs"]})),
-        (&deletion, "agent:sample", "proposed", json!({"action": "file.delete", "path": "src"})),
+        (
+            &write,
+            "safepoint",
+            "done",
+            json!({"outcome": "ok", "changed": ["src/main.rs"]}),
+        ),
+        (
+            &deletion,
+            "agent:sample",
+            "proposed",
+            json!({"action": "file.delete", "path": "src"}),
+        ),
         (
             &deletion,
             "safepoint",

@@ -63,7 +63,10 @@ fn confirmed(context: &Context) -> Result<bool, CliError> {
         });
     }
     let mut talk = std::io::stderr();
-    write!(talk, "Give up on the old trail and begin a new one? Type yes: ")?;
+    write!(
+        talk,
+        "Give up on the old trail and begin a new one? Type yes: "
+    )?;
     talk.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

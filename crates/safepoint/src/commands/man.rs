@@ -29,7 +29,11 @@ fn write_pages(
     directory: &std::path::Path,
 ) -> Result<usize, CliError> {
     let page = render(&command.clone().name(name.to_owned()))?;
-    durable::write(&directory.join(format!("{name}.1")), page.as_bytes(), Access::Shared)?;
+    durable::write(
+        &directory.join(format!("{name}.1")),
+        page.as_bytes(),
+        Access::Shared,
+    )?;
     let mut pages = 1;
     for child in command.get_subcommands() {
         pages += write_pages(child, &format!("{name}-{}", child.get_name()), directory)?;

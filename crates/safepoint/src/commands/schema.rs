@@ -43,7 +43,10 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("error", schema_for!(ErrorDocument)),
         ("init", schema_for!(init::Initialised)),
         ("status", schema_for!(status::Status)),
-        ("trail-check-proof", schema_for!(trail::check_proof::Checked)),
+        (
+            "trail-check-proof",
+            schema_for!(trail::check_proof::Checked),
+        ),
         ("trail-entry", schema_for!(trail::EntryDocument)),
         ("trail-head", schema_for!(trail::head::HeadDocument)),
         ("trail-list", schema_for!(trail::list::Page)),
@@ -65,7 +68,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             .map(|(_, schema)| serde_json::to_value(schema))
             .transpose()?
             .unwrap_or_default(),
-        None => serde_json::to_value(known.into_iter().collect::<std::collections::BTreeMap<_, _>>())?,
+        None => serde_json::to_value(
+            known
+                .into_iter()
+                .collect::<std::collections::BTreeMap<_, _>>(),
+        )?,
     };
     context
         .console

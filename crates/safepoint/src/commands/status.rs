@@ -101,7 +101,12 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
             lock_timeout: Shown::of(&settings.lock_timeout, ToString::to_string),
             checkpoint: Shown::of(&settings.checkpoint, |mode| *mode),
             hold_timeout: Shown::of(&settings.hold_timeout, ToString::to_string),
-            atlases: settings.project.atlases.iter().map(|path| text(path)).collect(),
+            atlases: settings
+                .project
+                .atlases
+                .iter()
+                .map(|path| text(path))
+                .collect(),
             exclude: settings.project.exclude.clone(),
             include: settings.project.include.clone(),
             state_providers: settings.project.state_providers.clone(),

@@ -59,7 +59,12 @@ impl<T> Setting<T> {
     fn strongest(candidates: impl IntoIterator<Item = (Origin, Option<T>)>, default: T) -> Self {
         candidates
             .into_iter()
-            .filter_map(|(origin, value)| Some(Self { value: value?, origin }))
+            .filter_map(|(origin, value)| {
+                Some(Self {
+                    value: value?,
+                    origin,
+                })
+            })
             .min_by_key(|setting| setting.origin)
             .unwrap_or(Self {
                 value: default,

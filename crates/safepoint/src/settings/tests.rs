@@ -43,7 +43,10 @@ fn su_03_stronger_layers_win_in_order() {
     let layers = Layers::new();
     let home = home(&layers);
     let variables: &[(&str, &str)] = &[("SAFEPOINT_HOME", &home)];
-    let with_store: &[(&str, &str)] = &[("SAFEPOINT_HOME", &home), ("SAFEPOINT_STORE", "sqlite:/env.db")];
+    let with_store: &[(&str, &str)] = &[
+        ("SAFEPOINT_HOME", &home),
+        ("SAFEPOINT_STORE", "sqlite:/env.db"),
+    ];
     let origin = |flag, variables| layers.load(flag, variables).unwrap().store;
     let at = |path: &str, origin| Setting {
         value: Location::Sqlite(path.into()),
@@ -72,9 +75,13 @@ fn su_03_the_project_stands_between_environment_and_user() {
     };
     layers.write("home/config/config.yaml", "hold_timeout: 1m\n");
     assert_eq!(timeout(variables), ("1m".into(), Origin::User));
-    layers.write("project/safepoint.yaml", "hold_timeout: 2m\nexclude: ['*.iso']\n");
+    layers.write(
+        "project/safepoint.yaml",
+        "hold_timeout: 2m\nexclude: ['*.iso']\n",
+    );
     assert_eq!(timeout(variables), ("2m".into(), Origin::Project));
-    let with_timeout: &[(&str, &str)] = &[("SAFEPOINT_HOME", &home), ("SAFEPOINT_HOLD_TIMEOUT", "3m")];
+    let with_timeout: &[(&str, &str)] =
+        &[("SAFEPOINT_HOME", &home), ("SAFEPOINT_HOLD_TIMEOUT", "3m")];
     assert_eq!(timeout(with_timeout), ("3m".into(), Origin::Environment));
     layers.write("etc/safepoint.yaml", "hold_timeout: 4m\n");
     assert_eq!(timeout(with_timeout), ("4m".into(), Origin::Managed));
@@ -95,10 +102,16 @@ fn su_03_mistakes_are_told_with_their_place() {
 
     layers.write("project/safepoint.yaml", "store: sqlite:/mine.db\n");
     let error = layers.load(None, variables).unwrap_err();
-    assert!(error.to_string().contains("must not choose the store"), "{error}");
+    assert!(
+        error.to_string().contains("must not choose the store"),
+        "{error}"
+    );
 
     layers.write("project/safepoint.yaml", "");
-    let bad: &[(&str, &str)] = &[("SAFEPOINT_HOME", &home), ("SAFEPOINT_HOLD_TIMEOUT", "soon")];
+    let bad: &[(&str, &str)] = &[
+        ("SAFEPOINT_HOME", &home),
+        ("SAFEPOINT_HOLD_TIMEOUT", "soon"),
+    ];
     assert!(layers.load(None, bad).is_err());
     assert!(layers.load(Some("mysql:x"), variables).is_err());
 }

@@ -52,7 +52,13 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let key = read_key(&directory, &arguments.key)?;
     let text = read(&directory, &arguments.file)?;
     let mut result = proof::check(&text, &key);
-    if let (Ok(Proven::Consistency { old_size, old_root, .. }), Some(old)) = (&result, &arguments.old) {
+    if let (
+        Ok(Proven::Consistency {
+            old_size, old_root, ..
+        }),
+        Some(old),
+    ) = (&result, &arguments.old)
+    {
         let note = read(&directory, old)?;
         let kept = SignedHead::open(&note, &key).map_err(ProofError::from);
         match kept {
@@ -67,7 +73,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Mode::Text => context.console.print(&show(&result, width))?,
         Mode::Json | Mode::Ndjson => context.console.json(&document)?,
     }
-    Ok(if document.valid { Exit::Done } else { Exit::Failed })
+    Ok(if document.valid {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 fn document(result: &Result<Proven, ProofError>, key: &PublicKey) -> Result<Checked, CliError> {
@@ -97,7 +107,10 @@ fn document(result: &Result<Proven, ProofError>, key: &PublicKey) -> Result<Chec
 
 fn show(result: &Result<Proven, ProofError>, width: usize) -> String {
     match result {
-        Err(error) => format!("{BAD}bad{BAD:#}   {}\n", text::line(&error.to_string()).text),
+        Err(error) => format!(
+            "{BAD}bad{BAD:#}   {}\n",
+            text::line(&error.to_string()).text
+        ),
         Ok(Proven::Inclusion { entry, head }) => format!(
             "{GOOD}good{GOOD:#}  in the trail {} of {}\n{}",
             head.head().origin,
@@ -116,10 +129,12 @@ fn show(result: &Result<Proven, ProofError>, width: usize) -> String {
 fn read_key(directory: &Path, key: &str) -> Result<PublicKey, CliError> {
     let from_file = std::fs::read_to_string(directory.join(key));
     let text = from_file.as_deref().unwrap_or(key);
-    text.parse().map_err(|error: safepoint_trail::note::NoteError| CliError::Invalid {
-        message: format!("`--key`: {error}"),
-        suggestion: "`safepoint trail head --json` prints the key of a trail",
-    })
+    text.parse().map_err(
+        |error: safepoint_trail::note::NoteError| CliError::Invalid {
+            message: format!("`--key`: {error}"),
+            suggestion: "`safepoint trail head --json` prints the key of a trail",
+        },
+    )
 }
 
 fn read(directory: &Path, file: &Path) -> Result<String, CliError> {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use safepoint_model::Exit;
-use safepoint_store::durable::{Access, Replacement};
 use safepoint_store::Flow;
+use safepoint_store::durable::{Access, Replacement};
 
 use super::filter::Filter;
 use crate::console::count;

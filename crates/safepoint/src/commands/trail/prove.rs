@@ -50,7 +50,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         }
         (entry, None) => {
             let entry = trail.find(entry.as_deref().unwrap_or_default())?;
-            ("inclusion", Some(entry.id.to_string()), trail.prove(&entry)?)
+            (
+                "inclusion",
+                Some(entry.id.to_string()),
+                trail.prove(&entry)?,
+            )
         }
     };
     let out = arguments
@@ -91,6 +95,7 @@ fn old_size(context: &Context, trail: &Trail, old: &str) -> Result<u64, CliError
         path,
         error,
     })?;
-    let head = SignedHead::open(&note, trail.key()).map_err(safepoint_trail::proof::ProofError::from)?;
+    let head =
+        SignedHead::open(&note, trail.key()).map_err(safepoint_trail::proof::ProofError::from)?;
     Ok(head.size())
 }

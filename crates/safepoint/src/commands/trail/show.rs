@@ -39,11 +39,26 @@ fn show(trail: &Trail, entry: &Entry) -> Result<String, CliError> {
         ("stream", entry.stream.to_string()),
         ("actor", entry.actor.to_string()),
         ("kind", entry.kind.to_string()),
-        ("action", entry.action_id.as_ref().map_or_else(none, ToString::to_string)),
+        (
+            "action",
+            entry
+                .action_id
+                .as_ref()
+                .map_or_else(none, ToString::to_string),
+        ),
         ("hash", entry.hash.to_string()),
-        ("previous", entry.prev_hash.as_ref().map_or_else(none, ToString::to_string)),
+        (
+            "previous",
+            entry
+                .prev_hash
+                .as_ref()
+                .map_or_else(none, ToString::to_string),
+        ),
     ] {
-        out.push_str(&format!("{STRONG}{name:<10}{STRONG:#}{}\n", text::line(&value).text));
+        out.push_str(&format!(
+            "{STRONG}{name:<10}{STRONG:#}{}\n",
+            text::line(&value).text
+        ));
     }
     let body: serde_json::Value = serde_json::from_str(&entry.body)?;
     let body = serde_json::to_string_pretty(&body)?;

@@ -61,7 +61,11 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         Err(error) => return Err(error),
     };
     context.console.value(&verdict, show)?;
-    Ok(if verdict.valid { Exit::Done } else { Exit::Failed })
+    Ok(if verdict.valid {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 fn verify(context: &Context) -> Result<Verification, CliError> {
@@ -93,7 +97,10 @@ fn show(verdict: &Verdict) -> String {
         Some(bad) => format!(
             "{BAD}bad{BAD:#}   entry {}{}: {}\n{FAINT}      {entries} before it are as they were written{FAINT:#}\n",
             bad.seq,
-            bad.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default(),
+            bad.id
+                .as_ref()
+                .map(|id| format!(" ({id})"))
+                .unwrap_or_default(),
             text::line(&bad.reason).text,
         ),
     }

@@ -1,0 +1,474 @@
+//! The command line as people and scripts meet it.
+
+use insta::assert_snapshot;
+use testkit::TestEnv;
+
+fn env() -> TestEnv {
+    TestEnv::new(env!("CARGO_BIN_EXE_safepoint"))
+}
+
+#[test]
+fn su_01_one_binary_needs_nothing_but_the_c_library() {
+    #[expect(clippy::disallowed_methods, reason = "the test asks the loader")]
+    let output = std::process::Command::new("ldd")
+        .arg(env!("CARGO_BIN_EXE_safepoint"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let known = [
+        "linux-vdso",
+        "libc.so",
+        "libm.so",
+        "libgcc_s.so",
+        "ld-linux",
+        "statically linked",
+    ];
+    for line in text.lines() {
+        assert!(known.iter().any(|name| line.contains(name)), "{line}");
+    }
+    assert!(!text.is_empty());
+}
+
+#[test]
+fn su_01_a_command_needs_no_daemon_and_leaves_none() {
+    let env = env();
+    assert_eq!(env.run(&["trail", "note", "x"]).code, 0);
+    let home = env.home().display().to_string();
+    // Nobody still has a file of the store open.
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(files) = std::fs::read_dir(process.path().join("fd")) else {
+            continue;
+        };
+        for file in files.flatten() {
+            let target = std::fs::read_link(file.path()).unwrap_or_default();
+            assert!(
+                !target.starts_with(&home),
+                "{target:?} in {:?}",
+                process.path()
+            );
+        }
+    }
+    assert!(
+        !env.home().join("runtime").exists(),
+        "no socket, no pid file"
+    );
+}
+
+#[test]
+fn su_02_help_names_every_command() {
+    assert_snapshot!(env().snapshot(&["--help"]), @r"
+    exit 0
+    ----- stdout
+    Every agent action judged, undoable and provable
+
+    Usage: safepoint [OPTIONS] <COMMAND>
+
+    Commands:
+      try          Show a sample agent under control, in a project that is thrown away
+      init         Make the store and its trail now, rather than with the first command that needs them
+      status       Show where everything is and how it stands
+      trail        Read, verify and prove the record of everything
+      completions  Print the script that completes commands in a shell
+      man          Print the manual page, or write one for each command
+      schema       Print the JSON Schema of what a command prints
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+          --output <FORM>
+              The form of what is printed
+
+              Possible values:
+              - text:   For people
+              - json:   One JSON value
+              - ndjson: One JSON value a line
+              
+              [default: text]
+
+          --json
+              Short for --output json
+
+      -C <DIR>
+              Work in this directory instead of the current one
+
+          --store <STORE>
+              Use this store: sqlite:PATH or postgres://…
+              
+              Without it: `SAFEPOINT_STORE`, then your settings, then a SQLite file in your data
+              directory.
+
+      -q, --quiet
+              Print data and errors, nothing else
+
+      -y, --yes
+              Answer yes to what would be asked
+
+          --color <WHEN>
+              When to use colour
+
+              Possible values:
+              - auto:   On a terminal, unless `NO_COLOR` is set
+              - always: Always
+              - never:  Never
+              
+              [default: auto]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+      -V, --version
+              Print version
+    ");
+}
+
+#[test]
+fn su_02_errors_say_what_where_and_what_next() {
+    let env = env();
+    assert_snapshot!(env.snapshot(&["no-such-command"]), @r"
+    exit 7
+    ----- stderr
+    error: unrecognized subcommand 'no-such-command'
+
+    Usage: safepoint [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(env.snapshot(&["no-such-command", "--json"]), @r#"
+    exit 7
+    ----- stdout
+    {"error":{"code":"U701","location":null,"message":"unrecognized subcommand 'no-such-command'","name":"USAGE","suggestion":"`safepoint help` lists the commands"}}
+    "#);
+    assert_snapshot!(env.snapshot(&["trail", "show", "ent_zzz"]), @r"
+    exit 8
+    ----- stderr
+    error: the trail has no entry `ent_zzz`
+    hint: `safepoint trail list` shows what there is
+    ");
+    assert_snapshot!(env.snapshot(&["trail", "show", "12", "--json"]), @r#"
+    exit 8
+    ----- stdout
+    {"error":{"code":"N801","location":"entry at place 12","message":"the trail has no entry at place 12","name":"NOT_FOUND","suggestion":"`safepoint trail list` shows what there is"}}
+    "#);
+    assert_snapshot!(env.snapshot(&["--store", "mysql:secret", "status"]), @r"
+    exit 7
+    ----- stderr
+    error: a store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`, not `mysql`
+    hint: for example `--store sqlite:/path/to/store.db`
+    ");
+    assert_snapshot!(env.snapshot(&["-C", "nowhere", "status"]), @r"
+    exit 8
+    ----- stderr
+    error: there is no directory `[root]/project/nowhere`
+    hint: check the spelling
+    ");
+    assert_snapshot!(env.snapshot(&["trail", "list", "--since", "yesterday"]), @r"
+    exit 7
+    ----- stderr
+    error: `yesterday` is neither a time nor a length of time
+    hint: write `[time]`, or how long ago: `90s`, `24h`, `7d`
+    ");
+    assert_snapshot!(env.snapshot(&["trail", "list", "--where", "x"]), @r"
+    exit 7
+    ----- stderr
+    error: `--where x` is not of the form FIELD=VALUE
+    hint: for example `--where decision=deny` or `--where result.code=0`
+    ");
+    assert_snapshot!(env.snapshot(&["trail", "check-proof", "nowhere", "--key", "x"]), @r"
+    exit 7
+    ----- stderr
+    error: `--key`: not a verifier key of the form `NAME+HASH+KEY`
+    hint: `safepoint trail head --json` prints the key of a trail
+    ");
+    assert_snapshot!(env.snapshot(&["--store", "postgres://nobody@localhost/none?host=/nowhere", "status"]), @r"
+    exit 5
+    ----- stderr
+    error: the store `postgres://nobody@localhost:5432/none` cannot be reached
+    cause: error connecting to server
+    cause: No such file or directory (os error 2)
+    hint: check the address, and that the server runs
+    ");
+}
+
+#[test]
+fn su_02_a_usage_error_is_never_exit_2() {
+    let env = env();
+    for arguments in [
+        &["no-such-command"][..],
+        &[],
+        &["trail"],
+        &["trail", "prove"],
+        &["trail", "list", "--no-such-flag"],
+        &["trail", "list", "--limit", "many"],
+        &["trail", "export"],
+        &["trail", "export", "--format", "xml"],
+        &["status", "--output", "yaml"],
+        &["status", "--json", "--output", "text"],
+        &["completions", "tcsh"],
+    ] {
+        assert_eq!(env.run(arguments).code, 7, "{arguments:?}");
+    }
+    assert!(!env.home().exists(), "nothing was made");
+}
+
+#[test]
+fn su_02_data_goes_to_stdout_and_talk_to_stderr() {
+    let env = env();
+    let out = env.root().join("out.jsonl").display().to_string();
+    let run = env.run(&["trail", "export", "--format", "jsonl", "--out", &out]);
+    assert_eq!((run.stdout.as_str(), run.code), ("", 0));
+    assert!(run.stderr.contains("1 entry written to"), "{}", run.stderr);
+    let quiet = env.run(&["-q", "trail", "export", "--format", "jsonl", "--out", &out]);
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+    let error = env.run(&["trail", "show", "99", "--json"]);
+    assert!(
+        error.stderr.is_empty() && error.stdout.starts_with("{\"error\":"),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn su_02_colour_only_where_it_is_wanted() {
+    let mut env = env();
+    let coloured = |run: testkit::Run| run.stdout.contains('\u{1b}');
+    assert!(!coloured(env.run(&["status"])), "not in a pipe");
+    assert!(coloured(env.run(&["--color", "always", "status"])));
+    assert!(!coloured(
+        env.run(&["--color", "always", "--json", "status"])
+    ));
+    env.set("NO_COLOR", "1");
+    assert!(!coloured(env.run(&["status"])));
+}
+
+#[test]
+fn su_02_hostile_text_cannot_draw_on_the_screen() {
+    let env = env();
+    let attack = "fine\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}gnp.exe\r\nsecond";
+    assert_eq!(env.run(&["trail", "note", attack]).code, 0);
+    for arguments in [
+        &["trail", "list"][..],
+        &["trail", "show", "1"],
+        &["trail", "note", attack],
+    ] {
+        let shown = env.run(arguments).stdout;
+        let plain = |c: char| c == '\n' || (!c.is_control() && c != '\u{202e}');
+        assert!(shown.chars().all(plain), "{shown:?}");
+    }
+    let stored = env.json(&["trail", "show", "1"]);
+    assert_eq!(
+        stored["body"]["text"], attack,
+        "as data it is kept to the letter"
+    );
+}
+
+#[test]
+fn su_02_completions_and_man_pages() {
+    let env = env();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = env.run(&["completions", shell]);
+        assert!(
+            run.code == 0 && run.stdout.contains("check-proof"),
+            "{shell}"
+        );
+    }
+    let page = env.run(&["man"]);
+    assert!(
+        page.stdout.starts_with(".ie") && page.stdout.contains("safepoint"),
+        "{page:?}"
+    );
+    let out = env.root().join("man").display().to_string();
+    assert_eq!(env.run(&["man", "--out", &out]).code, 0);
+    assert!(
+        env.root()
+            .join("man/safepoint-trail-check-proof.1")
+            .is_file()
+    );
+    assert!(!env.home().exists(), "no store was made for this");
+}
+
+#[test]
+fn su_02_a_closed_pipe_is_not_an_error() {
+    let env = env();
+    for number in 0..3 {
+        env.run(&["trail", "note", &format!("{number} {}", "x".repeat(50_000))]);
+    }
+    let mut child = env
+        .command(&["trail", "list", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn su_02_what_is_printed_fits_its_schema() {
+    let env = env();
+    env.run(&["trail", "note", "for the schema"]);
+    let proof = env.root().join("p").display().to_string();
+    env.run(&["trail", "prove", "1", "--out", &proof]);
+    let key = env.json(&["trail", "head"])["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let schemas = env.run(&["schema"]).stdout;
+    let schemas: serde_json::Value = serde_json::from_str(&schemas).unwrap();
+    let mut checked = Vec::new();
+    for (name, arguments) in [
+        ("init", &["init"][..]),
+        ("status", &["status"]),
+        ("trail-list", &["trail", "list"]),
+        ("trail-list", &["trail", "list", "--limit", "1"]),
+        ("trail-entry", &["trail", "show", "1"]),
+        ("trail-head", &["trail", "head"]),
+        ("trail-verify", &["trail", "verify"]),
+        ("trail-prove", &["trail", "prove", "1"]),
+        ("trail-prove", &["trail", "prove", "--consistency", "1"]),
+        (
+            "trail-check-proof",
+            &["trail", "check-proof", &proof, "--key", &key],
+        ),
+        (
+            "trail-check-proof",
+            &["trail", "check-proof", "/dev/null", "--key", &key],
+        ),
+        ("error", &["trail", "show", "77"]),
+        ("error", &["bogus"]),
+    ] {
+        let run = env.run(&[arguments, &["--json"]].concat());
+        let printed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let validator = jsonschema::validator_for(&schemas[name]).unwrap();
+        if let Err(error) = validator.validate(&printed) {
+            assert_eq!(error.to_string(), "", "{arguments:?}: {printed}");
+        }
+        checked.push(name);
+    }
+    for name in schemas.as_object().unwrap().keys() {
+        assert!(checked.contains(&name.as_str()), "{name} is not checked");
+    }
+}
+
+#[test]
+fn su_03_everything_moves_with_safepoint_home() {
+    let env = env();
+    let status = env.json(&["status"]);
+    let home = env.home().display().to_string();
+    for place in ["config", "data", "state", "runtime"] {
+        assert_eq!(status["paths"][place], format!("{home}/{place}"));
+    }
+    assert!(!env.root().join("user").exists(), "nothing in HOME");
+}
+
+#[test]
+fn su_03_without_it_the_xdg_directories_are_used() {
+    let mut env = env();
+    let root = env.root().display().to_string();
+    env.set("SAFEPOINT_HOME", "");
+    let paths = env.json(&["status"])["paths"].clone();
+    assert_eq!(paths["config"], format!("{root}/user/.config/safepoint"));
+    assert_eq!(paths["data"], format!("{root}/user/.local/share/safepoint"));
+    assert_eq!(
+        paths["state"],
+        format!("{root}/user/.local/state/safepoint")
+    );
+    for (variable, place) in [("CONFIG", "config"), ("DATA", "data"), ("STATE", "state")] {
+        env.set(
+            &format!("XDG_{variable}_HOME"),
+            &format!("{root}/xdg/{place}"),
+        );
+    }
+    env.set("XDG_RUNTIME_DIR", &format!("{root}/xdg/runtime"));
+    let paths = env.json(&["status"])["paths"].clone();
+    for place in ["config", "data", "state", "runtime"] {
+        assert_eq!(paths[place], format!("{root}/xdg/{place}/safepoint"));
+    }
+}
+
+#[test]
+fn su_03_the_store_is_chosen_by_flag_or_variable() {
+    let mut env = env();
+    let chosen = |env: &TestEnv, arguments: &[&str]| {
+        let store = env.json(arguments)["settings"]["store"].clone();
+        (
+            store["value"].as_str().unwrap().to_owned(),
+            store["origin"].as_str().unwrap().to_owned(),
+        )
+    };
+    let root = env.root().display().to_string();
+    assert_eq!(chosen(&env, &["status"]).1, "default");
+    env.set("SAFEPOINT_STORE", &format!("sqlite:{root}/variable.db"));
+    assert_eq!(
+        chosen(&env, &["status"]),
+        (format!("sqlite:{root}/variable.db"), "environment".into())
+    );
+    let flag = format!("sqlite:{root}/flag.db");
+    assert_eq!(
+        chosen(&env, &["status", "--store", &flag]),
+        (flag, "flag".into())
+    );
+    // A relative path is taken from where the command runs.
+    assert_eq!(
+        chosen(&env, &["--store", "sqlite:here.db", "status"]).0,
+        format!("sqlite:{root}/project/here.db")
+    );
+    assert!(env.project().join("here.db").is_file());
+}
+
+#[test]
+fn su_03_a_projects_settings_are_found_upwards() {
+    let env = env();
+    env.write(
+        "project/safepoint.yaml",
+        "checkpoint: always\nhold_timeout: 5m\natlases: [team.yaml]\n",
+    );
+    env.write("project/deep/down/file", "");
+    let settings = env.json(&["-C", "deep/down", "status"])["settings"].clone();
+    assert_eq!(settings["checkpoint"]["value"], "always");
+    assert_eq!(settings["checkpoint"]["origin"], "project");
+    assert_eq!(settings["hold_timeout"]["value"], "5m");
+    assert_eq!(settings["atlases"][0], "team.yaml");
+    env.write("project/safepoint.yaml", "checkpoint: sometimes\n");
+    assert_snapshot!(env.snapshot(&["status"]), @r"
+    exit 7
+    ----- stderr
+    error: the settings in `[root]/project/safepoint.yaml` cannot be read: unknown variant `sometimes`, expected one of always, policy, never at line 1 column 13
+    hint: the keys are described in docs/settings.md
+    ");
+}
+
+#[test]
+fn the_sample_runs_from_start_to_end() {
+    let env = env();
+    assert_snapshot!(env.snapshot(&["try"]), @r#"
+    exit 0
+    ----- stdout
+
+    1. A sample agent works; every step of every action is recorded
+         0  [time]  trail_created         safepoint  store  {"origin":"safepoint/[log]","replaces":…
+         1  [time]  proposed              agent:sample  ses_sample  {"action":"file.write","command":"curl -H …
+         2  [time]  judged                safepoint  ses_sample  {"decision":"allow"}
+         3  [time]  done                  safepoint  ses_sample  {"changed":["src/main.rs"],"outcome":"ok"}
+         4  [time]  proposed              agent:sample  ses_sample  {"action":"file.delete","path":"src"}
+         5  [time]  judged                safepoint  ses_sample  {"decision":"deny","reason":"deletions are ap…
+       the token the agent used is not in the trail: a keyed digest stands in its place
+
+    2. Every entry is chained, hashed into one tree, and signed for
+       good  6 entries verify
+       safepoint/[log]
+       6
+       [hash]
+       
+       — safepoint/[log] [signature]
+
+    3. One entry is proved to a stranger, who needs only the proof and the public key
+       good  entry 4 `proposed` is in the trail of 6
+       good  entry 5 `judged` is in the trail of 6
+
+    4. Somebody edits the database behind our back: the denial becomes a permission
+       caught  entry 5: its content does not match its hash
+
+    next  your own trail: safepoint status, safepoint trail list, safepoint trail verify
+    "#);
+    assert!(!env.home().exists(), "nothing of the user's is touched");
+}
