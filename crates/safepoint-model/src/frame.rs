@@ -18,7 +18,9 @@ pub struct Frame {
 impl Frame {
     /// An empty frame for `tag`, such as `safepoint/entry/v1`.
     pub fn new(tag: &str) -> Self {
-        let mut frame = Self { bytes: Vec::new() };
+        let mut frame = Self {
+            bytes: Vec::with_capacity(512),
+        };
         frame.restart(tag);
         frame
     }

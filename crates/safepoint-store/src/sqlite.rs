@@ -70,7 +70,7 @@ impl Sqlite {
         self.connection
             .execute_batch(
                 "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;
-                 PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000;",
+                 PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 1000;",
             )
             .map_err(fail)?;
         if purpose == Purpose::Read {

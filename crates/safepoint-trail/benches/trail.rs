@@ -1,6 +1,6 @@
 //! How fast the trail is, beside what the machine itself can do.
 //!
-//! `cargo bench -p safepoint-trail`, with `SAFEPOINT_BENCH_ENTRIES=10000000`
+//! `cargo bench -p safepoint-trail --bench trail [-- single|group|memory|large]`, with `SAFEPOINT_BENCH_ENTRIES=10000000`
 //! for the large trail and `SAFEPOINT_BENCH_DIR` for the disk to measure.
 //! Ratios are against a raw write and `fdatasync` in the same run.
 
@@ -17,20 +17,34 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use safepoint_model::{Clock, EntryId, next_after};
 use safepoint_store::{Blobs, Durability, Flow, Location, Options, Store};
-use safepoint_trail::{Draft, LostStore, Query, Surroundings, Trail, TrailError};
+use safepoint_trail::{Draft, LostStore, Query, Surroundings, Trail, TrailError, tree};
 use testkit::Seeded;
 
 fn main() {
     let base = std::env::var_os("SAFEPOINT_BENCH_DIR").map_or_else(std::env::temp_dir, Into::into);
     let entries: usize =
         std::env::var("SAFEPOINT_BENCH_ENTRIES").map_or(1_000_000, |text| text.parse().unwrap());
-    single_append(&base);
-    group_commit(&base, 64);
-    if Path::new("/dev/shm").is_dir() {
-        in_memory(Path::new("/dev/shm"));
+    // `cargo bench -- group` runs that one alone; cargo adds `--bench`.
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|name| !name.starts_with('-'))
+        .collect();
+    let run = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    if run("single") {
+        single_append(&base);
     }
-    large_trail(&base, entries);
+    if run("group") {
+        group_commit(&base, 64);
+    }
+    if run("memory") && Path::new("/dev/shm").is_dir() {
+        without_database(Path::new("/dev/shm"));
+        on_ram_disk(Path::new("/dev/shm"));
+    }
+    if run("large") {
+        large_trail(&base, entries);
+    }
 }
 
 struct RealClock;
@@ -128,22 +142,48 @@ fn group_commit(base: &Path, writers: usize) {
     println!("{writers} durable writers, group commit        {rate:.0}/s");
 }
 
+/// The trail's own work on one core: redaction, canonical JSON, id, chain, hash and tree, without a database.
+fn without_database(base: &Path) {
+    let room = tempfile::tempdir_in(base).unwrap();
+    let trail = open(room.path());
+    let (count, random) = (500_000, Seeded::new(3));
+    let drafts: Vec<Draft> = (0..count).map(draft).collect();
+    let mut frontier = tree::Frontier::empty();
+    let mut time = RealClock.now();
+    let mut last = None;
+    let start = Instant::now();
+    for (number, draft) in drafts.into_iter().enumerate() {
+        time = next_after(Some(time), &RealClock);
+        let id = EntryId::new(time, &random).unwrap();
+        let entry = trail
+            .prepare(draft)
+            .unwrap()
+            .place(number as u64, id, time, last);
+        last = Some(entry.hash);
+        frontier.push(entry.hash, |_, _| {});
+    }
+    let rate = count as f64 / start.elapsed().as_secs_f64();
+    std::hint::black_box(frontier.root());
+    println!("append in memory, one core             {rate:.0}/s");
+}
+
 /// Everything but the disk: canonical JSON, redaction, hashing, the tree, SQLite, in a RAM file system.
-fn in_memory(base: &Path) {
+fn on_ram_disk(base: &Path) {
     let room = tempfile::tempdir_in(base).unwrap();
     let trail = open(room.path());
     let count = 600_000;
     let start = Instant::now();
     fill(&trail, count);
     let rate = count as f64 / start.elapsed().as_secs_f64();
-    println!("append in memory                       {rate:.0}/s");
+    println!("append to SQLite on a RAM disk         {rate:.0}/s");
 }
 
 /// Appends `count` entries, a thousand to a transaction, preparing them on a second thread.
 fn fill(trail: &Trail, count: usize) {
     let (send, receive) = std::sync::mpsc::sync_channel(4);
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        let preparing = std::thread::Builder::new().name("prepare".into());
+        let prepared = preparing.spawn_scoped(scope, move || {
             for first in (0..count).step_by(1_000) {
                 let batch: Vec<_> = (first..count.min(first + 1_000))
                     .map(|number| trail.prepare(draft(number)).unwrap())
@@ -151,6 +191,7 @@ fn fill(trail: &Trail, count: usize) {
                 send.send(batch).unwrap();
             }
         });
+        prepared.unwrap();
         for batch in receive {
             let added: Result<(), TrailError> = trail.write(Durability::Async, |writing| {
                 for prepared in batch {

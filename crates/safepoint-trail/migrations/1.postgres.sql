@@ -29,9 +29,16 @@ CREATE TABLE trail_entries (
 
 -- No index on id or time: times rise with seq, and an id begins with its time.
 CREATE INDEX trail_by_stream ON trail_entries (stream, seq);
-CREATE INDEX trail_by_action ON trail_entries (action_id, seq) WHERE action_id IS NOT NULL;
-CREATE INDEX trail_by_kind ON trail_entries (kind, seq);
-CREATE INDEX trail_by_actor ON trail_entries (actor, seq);
+
+-- Kinds, actors and actions repeat, so an index entry for each would cost every
+-- append and tell little: it is enough to know in which blocks of the trail one
+-- occurs at all.
+CREATE TABLE trail_blocks (
+    name TEXT NOT NULL,
+    block BIGINT NOT NULL,
+    PRIMARY KEY (name, block)
+);
+CREATE INDEX trail_blocks_by_block ON trail_blocks (block);
 
 CREATE FUNCTION trail_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -50,5 +57,6 @@ $$;
 
 CREATE TRIGGER trail_entries_in_sequence BEFORE INSERT ON trail_entries FOR EACH ROW EXECUTE FUNCTION trail_in_sequence();
 CREATE TRIGGER trail_entries_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON trail_entries FOR EACH STATEMENT EXECUTE FUNCTION trail_refuse();
+CREATE TRIGGER trail_blocks_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON trail_blocks FOR EACH STATEMENT EXECUTE FUNCTION trail_refuse();
 CREATE TRIGGER trail_log_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON trail_log FOR EACH STATEMENT EXECUTE FUNCTION trail_refuse();
 CREATE TRIGGER trail_head_no_delete BEFORE DELETE OR TRUNCATE ON trail_head FOR EACH STATEMENT EXECUTE FUNCTION trail_refuse();

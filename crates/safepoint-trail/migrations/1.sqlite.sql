@@ -29,9 +29,16 @@ CREATE TABLE trail_entries (
 
 -- No index on id or time: times rise with seq, and an id begins with its time.
 CREATE INDEX trail_by_stream ON trail_entries (stream);
-CREATE INDEX trail_by_action ON trail_entries (action_id) WHERE action_id IS NOT NULL;
-CREATE INDEX trail_by_kind ON trail_entries (kind);
-CREATE INDEX trail_by_actor ON trail_entries (actor);
+
+-- Kinds, actors and actions repeat, so an index entry for each would cost every
+-- append and tell little: it is enough to know in which blocks of the trail one
+-- occurs at all.
+CREATE TABLE trail_blocks (
+    name TEXT NOT NULL,
+    block INTEGER NOT NULL,
+    PRIMARY KEY (name, block)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX trail_blocks_by_block ON trail_blocks (block);
 
 CREATE TRIGGER trail_entries_in_sequence BEFORE INSERT ON trail_entries
 WHEN NEW.seq IS NOT (SELECT coalesce(max(seq) + 1, 0) FROM trail_entries) BEGIN
@@ -44,6 +51,14 @@ END;
 
 CREATE TRIGGER trail_entries_no_delete BEFORE DELETE ON trail_entries BEGIN
     SELECT RAISE(ABORT, 'the trail is append-only: no entry is deleted');
+END;
+
+CREATE TRIGGER trail_blocks_no_update BEFORE UPDATE ON trail_blocks BEGIN
+    SELECT RAISE(ABORT, 'the trail is append-only');
+END;
+
+CREATE TRIGGER trail_blocks_no_delete BEFORE DELETE ON trail_blocks BEGIN
+    SELECT RAISE(ABORT, 'the trail is append-only');
 END;
 
 CREATE TRIGGER trail_log_no_update BEFORE UPDATE ON trail_log BEGIN

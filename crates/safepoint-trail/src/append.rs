@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use safepoint_model::{Clock, Digest, Entropy, EntryId, Frame, Timestamp, json, next_after};
 use safepoint_store::{AfterDurable, Blobs, Flow, Seal, Sql, Store, StoreError, Value, query_one};
 
+use crate::blocks::Noted;
 use crate::entry::{ENTRY_TAG, Fields, LARGEST_BODY};
 use crate::head::{Head, SignedHead};
 use crate::note::{PublicKey, Signer};
@@ -46,6 +47,26 @@ pub struct Prepared {
     body: String,
 }
 
+impl Prepared {
+    /// The entry that this becomes at its place in the trail.
+    pub fn place(self, seq: u64, id: EntryId, time: Timestamp, prev_hash: Option<Digest>) -> Entry {
+        let mut entry = Entry {
+            seq,
+            id,
+            time,
+            stream: self.stream,
+            actor: self.actor,
+            kind: self.kind,
+            action_id: self.action_id,
+            body: self.body,
+            prev_hash,
+            hash: Digest::from_bytes([0; 32]),
+        };
+        entry.hash = entry.fields().hash(&mut Frame::new(ENTRY_TAG));
+        entry
+    }
+}
+
 /// The part of the trail that lives inside the store's transactions.
 pub(crate) struct Appender {
     pub(crate) signer: Signer,
@@ -68,7 +89,7 @@ pub(crate) struct State {
     before_member: Option<(Tip, usize)>,
     /// The last hash of streams seen lately.
     streams: HashMap<Stream, Option<Digest>>,
-    frame: Option<Frame>,
+    noted: Noted,
 }
 
 /// The end of the trail.
@@ -123,21 +144,10 @@ impl Appender {
             None => last_of_stream(sql, &prepared.stream)?,
         };
         let time = next_after(tip.time, &*self.clock);
-        let mut entry = Entry {
-            seq: tip.frontier.size(),
-            id: EntryId::new(time, &*self.entropy)?,
-            time,
-            stream: prepared.stream,
-            actor: prepared.actor,
-            kind: prepared.kind,
-            action_id: prepared.action_id,
-            body: prepared.body,
-            prev_hash,
-            hash: Digest::from_bytes([0; 32]),
-        };
-        let frame = state.frame.get_or_insert_with(|| Frame::new(ENTRY_TAG));
-        entry.hash = entry.fields().hash(frame);
+        let id = EntryId::new(time, &*self.entropy)?;
+        let entry = prepared.place(tip.frontier.size(), id, time, prev_hash);
         insert(sql, &entry)?;
+        state.noted.note(sql, &entry)?;
 
         tip.time = Some(time);
         tip.frontier.push(entry.hash, |_, _| {});
@@ -199,6 +209,7 @@ impl Seal for Appender {
             .is_some_and(|tip| tip.head.note() == stored.note && tip.head.size() == stored.size);
         if !current {
             state.streams.clear();
+            state.noted = Noted::default();
             state.tip = Some(self.load_tip(sql, stored)?);
         }
         Ok(())
@@ -214,6 +225,7 @@ impl Seal for Appender {
             state.tip = Some(tip);
             state.added.truncate(added);
             state.streams.clear();
+            state.noted = Noted::default();
         }
     }
 

@@ -6,6 +6,7 @@
 //! takes a text and a public key.
 
 mod append;
+mod blocks;
 mod entry;
 mod error;
 pub mod head;

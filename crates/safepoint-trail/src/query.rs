@@ -4,10 +4,12 @@
 use safepoint_model::{Digest, EntryId, Timestamp};
 use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_one};
 
+use crate::blocks::{BLOCK, Noting};
 use crate::trail::blob_of;
 use crate::{Entry, Stream, Trail, TrailError};
 
-const COLUMNS: &str = "seq, id, time, stream, actor, kind, action_id, body, prev_hash, hash";
+const COLUMNS: &str =
+    "e.seq, e.id, e.time, e.stream, e.actor, e.kind, e.action_id, e.body, e.prev_hash, e.hash";
 
 /// Which entries are wanted. Empty means all of them.
 #[derive(Clone, Debug, Default)]
@@ -200,46 +202,80 @@ fn borrow(values: &[Owned]) -> Vec<Value<'_>> {
 fn select(
     sql: &mut dyn Sql,
     query: &Query,
-    order: Order,
+    direction: Order,
 ) -> Result<(String, Vec<Owned>), StoreError> {
     // Times rise with the sequence, so a bound in time is a bound in place.
     let mut from = i64::try_from(query.from).unwrap_or(i64::MAX);
     if let Some(since) = query.since {
         from = from.max(first_at(sql, since)?);
     }
-    let mut values = vec![Owned::Integer(from)];
-    let mut conditions = vec!["seq >= ?1".to_owned()];
+    // A stream leads to its entries; anything else to the blocks that have it.
+    let block = [
+        (Noting::Action, &query.action),
+        (Noting::Kind, &query.kind),
+        (Noting::Actor, &query.actor),
+    ]
+    .into_iter()
+    .filter(|_| query.streams.is_empty())
+    .find_map(|(noting, wanted)| Some(noting.name(wanted.as_deref()?)));
+    // With blocks, their bounds are the ones to search by: `+ 0` keeps SQLite from choosing these.
+    let place = if block.is_some() {
+        "e.seq + 0"
+    } else {
+        "e.seq"
+    };
+    let mut values = Vec::new();
     let mut add = |column: &str, operator: &str, value: Owned| {
         values.push(value);
         format!("{column} {operator} ?{}", values.len())
     };
+    let mut conditions = vec![add(place, ">=", Owned::Integer(from))];
     if let Some(until) = query.until {
-        conditions.push(add("seq", "<", Owned::Integer(first_at(sql, until)?)));
+        conditions.push(add(place, "<", Owned::Integer(first_at(sql, until)?)));
     }
     let streams: Vec<_> = query
         .streams
         .iter()
-        .map(|stream| add("stream", "=", Owned::Text(stream.to_string())))
+        .map(|stream| add("e.stream", "=", Owned::Text(stream.to_string())))
         .collect();
     if !streams.is_empty() {
         conditions.push(format!("({})", streams.join(" OR ")));
     }
     for (column, wanted) in [
-        ("action_id", &query.action),
-        ("kind", &query.kind),
-        ("actor", &query.actor),
+        ("e.action_id", &query.action),
+        ("e.kind", &query.kind),
+        ("e.actor", &query.actor),
     ] {
         if let Some(wanted) = wanted {
             conditions.push(add(column, "=", Owned::Text(wanted.clone())));
         }
     }
-    let direction = match order {
+    let (mut tables, mut order) = ("trail_entries e", vec!["e.seq"]);
+    if let Some(name) = block {
+        let size = BLOCK;
+        // CROSS, so that SQLite goes through the blocks and not through the entries.
+        tables = "trail_blocks b CROSS JOIN trail_entries e";
+        conditions.push(format!(
+            "e.seq >= b.block * {size} AND e.seq < (b.block + 1) * {size}"
+        ));
+        conditions.push(add("b.name", "=", Owned::Text(name)));
+        let first = u64::try_from(from).unwrap_or(0) / size;
+        let first = i64::try_from(first).unwrap_or(i64::MAX);
+        conditions.push(add("b.block", ">=", Owned::Integer(first)));
+        order.insert(0, "b.block"); // the same order, in a way the database sees
+    }
+    let direction = match direction {
         Order::OldestFirst => "",
         Order::NewestFirst => " DESC",
     };
+    let order: Vec<_> = order
+        .iter()
+        .map(|column| format!("{column}{direction}"))
+        .collect();
     let statement = format!(
-        "SELECT {COLUMNS} FROM trail_entries WHERE {} ORDER BY seq{direction}",
-        conditions.join(" AND ")
+        "SELECT {COLUMNS} FROM {tables} WHERE {} ORDER BY {}",
+        conditions.join(" AND "),
+        order.join(", ")
     );
     Ok((statement, values))
 }
@@ -268,7 +304,7 @@ fn first_at(sql: &mut dyn Sql, moment: Timestamp) -> Result<i64, StoreError> {
 }
 
 fn entry_at(sql: &mut dyn Sql, seq: i64) -> Result<Option<Entry>, StoreError> {
-    let statement = format!("SELECT {COLUMNS} FROM trail_entries WHERE seq = ?1");
+    let statement = format!("SELECT {COLUMNS} FROM trail_entries e WHERE e.seq = ?1");
     query_one(sql, &statement, &[Value::Integer(seq)], read_entry)
 }
 

@@ -6,7 +6,7 @@
 //! signed head in the database and the one outside. Pieces of the trail are
 //! checked on all cores and put together in order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +17,7 @@ use safepoint_store::{Flow, Row, StoreError, Value, query_one};
 use serde::Serialize;
 
 use crate::append::StoredHead;
+use crate::blocks;
 use crate::entry::{ENTRY_TAG, Fields};
 use crate::head::SignedHead;
 use crate::note::PublicKey;
@@ -25,7 +26,7 @@ use crate::tree::Frontier;
 use crate::{Trail, TrailError};
 
 /// How many entries are checked at a time by one thread.
-const PIECE: u64 = 16_384;
+const PIECE: u64 = blocks::BLOCK;
 
 /// The first entry that is not what it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -171,6 +172,10 @@ struct Piece {
     opened: Vec<(Vec<u8>, u64, Option<Digest>)>,
     /// The last hash of each stream in this piece.
     closed: HashMap<Vec<u8>, Digest>,
+    /// What should be noted for this piece, which is a block.
+    names: HashSet<Vec<u8>>,
+    /// Of the last entry: kind, actor and action, so that not each one looks into `names`.
+    last_names: [Vec<u8>; 3],
     first_time: i64,
     last_time: i64,
     bad: Option<Bad>,
@@ -287,13 +292,15 @@ fn read_piece(trail: &Trail, from: u64, to: u64, witnessed: u64) -> Result<Piece
         leaves: Vec::with_capacity((to - from) as usize),
         opened: Vec::new(),
         closed: HashMap::new(),
+        names: HashSet::new(),
+        last_names: Default::default(),
         first_time: i64::MAX,
         last_time: i64::MIN,
         bad: None,
     };
     let mut frame = Frame::new(ENTRY_TAG);
     let bound = |seq| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
-    trail.store().read(|sql| {
+    let noted = trail.store().read(|sql| {
         sql.query(
             "SELECT seq, id, time, stream, actor, kind, action_id, body, prev_hash, hash \
              FROM trail_entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
@@ -309,8 +316,13 @@ fn read_piece(trail: &Trail, from: u64, to: u64, witnessed: u64) -> Result<Piece
                     }
                 }
             },
-        )
+        )?;
+        blocks::names_in(sql, from / blocks::BLOCK)
     })?;
+    if piece.bad.is_none() && !piece.names.is_subset(&noted) {
+        let reason = "a kind, actor or action from here on is missing from the table of blocks";
+        piece.bad = Some(Bad::at(from, reason));
+    }
     let reached = from + piece.leaves.len() as u64;
     if piece.bad.is_none() && reached < to {
         piece.bad = Some(Bad::at(reached, "it is missing"));
@@ -372,6 +384,17 @@ fn check_entry(
             Ok(Some(_)) => {}
             Ok(None) => return Err("its body is missing from the blob store".into()),
             Err(error) => return Err(format!("its body cannot be read: {error}")),
+        }
+    }
+    let texts = [
+        (&b"kind:"[..], fields.kind),
+        (b"actor:", fields.actor),
+        (b"action:", fields.action_id),
+    ];
+    for ((what, text), last) in texts.into_iter().zip(&mut piece.last_names) {
+        if text != last.as_slice() {
+            text.clone_into(last);
+            piece.names.insert([what, text].concat());
         }
     }
     if piece.leaves.is_empty() {

@@ -47,6 +47,7 @@ pub(crate) struct Witness {
     directory: PathBuf,
     key: PublicKey,
     head: File,
+    leaves: File,
     state: Mutex<State>,
 }
 
@@ -84,16 +85,20 @@ impl Witness {
     /// Opens the directory; `None` when there is none.
     pub(crate) fn open(directory: &Path, key: &PublicKey) -> Result<Option<Self>, StoreError> {
         let path = directory.join("head");
-        match writable(&path) {
-            Ok(head) => Ok(Some(Self {
-                directory: directory.to_owned(),
-                key: key.clone(),
-                head,
-                state: Mutex::default(),
-            })),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StoreError::file("open", path, error)),
-        }
+        let head = match writable(&path) {
+            Ok(head) => head,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::file("open", path, error)),
+        };
+        let path = directory.join("hashes.0");
+        let leaves = writable(&path).map_err(|error| StoreError::file("open", path, error))?;
+        Ok(Some(Self {
+            directory: directory.to_owned(),
+            key: key.clone(),
+            head,
+            leaves,
+            state: Mutex::default(),
+        }))
     }
 
     /// The newest head in the slots, checked against the key.
@@ -175,9 +180,12 @@ impl Witness {
     fn write_hashes(&self, level: u32, from: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.level_path(level);
         let place = (from >> (level * LEVEL_HEIGHT)) * HASH;
-        writable_or_new(&path)
-            .and_then(|file| file.write_all_at(bytes, place))
-            .map_err(|error| StoreError::file("write", path, error))
+        let written = if level == 0 {
+            self.leaves.write_all_at(bytes, place)
+        } else {
+            writable_or_new(&path).and_then(|file| file.write_all_at(bytes, place))
+        };
+        written.map_err(|error| StoreError::file("write", path, error))
     }
 
     /// Writes `head` into the slot that does not hold the present one.
@@ -236,9 +244,12 @@ impl Witness {
     fn read_hashes(&self, level: u32, from: u64, count: u64) -> Result<Vec<u8>, StoreError> {
         let path = self.level_path(level);
         let mut bytes = vec![0; (count * HASH) as usize];
-        File::open(&path)
-            .and_then(|file| file.read_exact_at(&mut bytes, from * HASH))
-            .map_err(|error| StoreError::file("read", path, error))?;
+        let read = if level == 0 {
+            self.leaves.read_exact_at(&mut bytes, from * HASH)
+        } else {
+            File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, from * HASH))
+        };
+        read.map_err(|error| StoreError::file("read", path, error))?;
         Ok(bytes)
     }
 

@@ -296,6 +296,12 @@ on_every_store! {
         expect_bad(&room, 4, "blob");
     }
 
+    fn tr_04_hiding_entries_from_queries_is_found(room: Room) {
+        drop(room.filled_trail(3));
+        room.tamper("DELETE FROM trail_blocks WHERE name = 'kind:tested'");
+        expect_bad(&room, 0, "table of blocks");
+    }
+
     fn tr_01_the_database_refuses_to_change_entries(room: Room) {
         let trail = room.filled_trail(3);
         for statement in [
