@@ -12,6 +12,7 @@ mod error;
 pub mod head;
 mod names;
 pub mod note;
+mod origin;
 pub mod proof;
 mod query;
 pub mod redact;
@@ -30,7 +31,7 @@ pub use verify::{Bad, Verification};
 
 /// Every point at which a test may kill a process that writes to the trail.
 pub fn fault_points() -> impl Iterator<Item = &'static str> {
-    trail::FAULT_POINTS
+    origin::FAULT_POINTS
         .into_iter()
         .chain(safepoint_store::fault::POINTS)
         .chain(witness::FAULT_POINTS)

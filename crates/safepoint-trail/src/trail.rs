@@ -1,20 +1,17 @@
 //! The trail of one store: opening it, writing to it, reading its head.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use safepoint_model::{Clock, Digest, Entropy, SessionId};
-use safepoint_store::durable::{self, Access};
-use safepoint_store::{
-    Blobs, Component, Durability, Location, Migration, Sql, Store, StoreError, Value, query_one,
-};
+use safepoint_model::{Clock, Digest, Entropy};
+use safepoint_store::{Blobs, Component, Durability, Migration, Sql, Store, StoreError};
 
-use crate::append::{Appender, Draft, Prepared, State, StoredHead, leaf_hashes, write_head};
-use crate::head::{Head, SignedHead};
-use crate::note::{PublicKey, Signer};
+use crate::append::{Appender, Draft, Prepared, State, StoredHead};
+use crate::head::SignedHead;
+use crate::note::PublicKey;
+use crate::origin::{self, Log};
 use crate::redact::Redactor;
-use crate::tree::{self, Frontier};
-use crate::verify::Bad;
+use crate::tree;
 use crate::witness::Witness;
 use crate::{Actor, Entry, Kind, Stream, TrailError};
 
@@ -26,9 +23,6 @@ pub const COMPONENT: Component = Component {
         postgres: include_str!("../migrations/1.postgres.sql"),
     }],
 };
-
-/// The fault points of making a new trail.
-pub(crate) const FAULT_POINTS: [&str; 2] = ["create.key_written", "create.witness_made"];
 
 /// What to do when the store is empty although a trail was kept for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,16 +85,12 @@ impl Trail {
     /// Opens the trail of `store`, and begins one where there is none.
     pub fn open(store: Arc<Store>, around: &Surroundings) -> Result<Self, TrailError> {
         store.migrate(&COMPONENT)?;
-        let key = match store.read(read_log)? {
-            Some(key) => key,
-            None => create(&store, around)?,
+        let log = match store.read(Log::read)? {
+            Some(log) => log,
+            None => origin::create(&store, around)?,
         };
-        let signer = load_signer(&key, &around.keys)?;
-        let directory = around.witnesses.join(log_id(&key));
-        let witness = match Witness::open(&directory, &key)? {
-            Some(witness) => witness,
-            None => adopt(&store, &directory, &key, &signer)?,
-        };
+        let signer = log.signer(&around.keys)?;
+        let witness = log.witness(&store, around, &signer)?;
         let secret = signer.derive_secret("safepoint/redaction/v1");
         let redactor = Redactor::new(secret)
             .map_err(|error| StoreError::corrupted("redaction", error.to_string()))?;
@@ -126,7 +116,7 @@ impl Trail {
             return Ok(());
         }
         let key = self.key().clone();
-        let lost = lost_trail(around, self.store.location(), &key)?;
+        let lost = origin::lost_trail(around, self.store.location(), &key)?;
         self.write(Durability::Sync, |writing| {
             if StoredHead::read(writing.sql())?.is_some_and(|head| head.size > 0) {
                 return Ok(()); // another process was faster
@@ -243,173 +233,6 @@ impl Trail {
         self.flush()?;
         self.witness().head()?.map_err(TrailError::Tampered)
     }
-}
-
-/// The public key of the log in this store, if it has one.
-fn read_log(sql: &mut dyn Sql) -> Result<Option<PublicKey>, StoreError> {
-    let text = query_one(
-        sql,
-        "SELECT verifier_key FROM trail_log WHERE only_row = 1",
-        &[],
-        |row| Ok(row.text(0)?.to_owned()),
-    )?;
-    text.map(|text| text.parse())
-        .transpose()
-        .map_err(|_| StoreError::corrupted("the trail", "its verifier key cannot be read"))
-}
-
-/// The last part of a log's origin, which names its files.
-fn log_id(key: &PublicKey) -> &str {
-    key.name().rsplit('/').next().unwrap_or_default()
-}
-
-fn key_path(key: &PublicKey, keys: &Path) -> PathBuf {
-    keys.join(format!("{}.key", log_id(key)))
-}
-
-fn load_signer(key: &PublicKey, keys: &Path) -> Result<Signer, TrailError> {
-    let path = key_path(key, keys);
-    let origin = key.name().to_owned();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(TrailError::KeyMissing { origin, path });
-        }
-        Err(error) => return Err(StoreError::file("read", path, error).into()),
-    };
-    let signer = Signer::parse(&text).map_err(|cause| TrailError::KeyInvalid {
-        origin: origin.clone(),
-        path: path.clone(),
-        cause,
-    })?;
-    if signer.public() != key {
-        // The key file is ours and outside the database: it is the database that is wrong.
-        return Err(TrailError::Tampered(Bad::at(
-            0,
-            "the database names another key than the one that signs this trail",
-        )));
-    }
-    Ok(signer)
-}
-
-/// Makes the key, the directory outside the database, and the rows inside it.
-///
-/// All under the write lock, so that two processes make one log; and the rows
-/// last, so that a crash in between leaves at most a key that nobody uses.
-fn create(store: &Store, around: &Surroundings) -> Result<PublicKey, TrailError> {
-    store.write(Durability::Sync, |sql| {
-        if let Some(key) = read_log(sql)? {
-            return Ok(key);
-        }
-        if around.lost_store == LostStore::Refuse
-            && let Some((origin, head)) = find_lost(around, store.location())?
-        {
-            return Err(TrailError::StoreLost {
-                place: store.location().to_string(),
-                origin,
-                size: head.size(),
-            });
-        }
-        let random = SessionId::generate(&*around.entropy)?;
-        let id = random.as_str().rsplit('_').next().unwrap_or_default();
-        let signer = Signer::generate(&format!("safepoint/{id}"), &*around.entropy)?;
-        let key = signer.public();
-        durable::create_directory(&around.keys)?;
-        durable::write(
-            &key_path(key, &around.keys),
-            format!("{}\n", signer.to_text()).as_bytes(),
-            Access::Private,
-        )?;
-        safepoint_store::fault::point("create.key_written");
-        let empty = Frontier::empty();
-        let head = Head {
-            origin: key.name().to_owned(),
-            size: 0,
-            root: empty.root(),
-        }
-        .sign(&signer);
-        let directory = around.witnesses.join(log_id(key));
-        Witness::create(&directory, key, store.location(), &head)?;
-        safepoint_store::fault::point("create.witness_made");
-        sql.execute(
-            "INSERT INTO trail_log (only_row, origin, verifier_key) VALUES (1, ?1, ?2)",
-            &[Value::Text(key.name()), Value::Text(&key.to_string())],
-        )?;
-        write_head(sql, &head, &empty)?;
-        Ok(key.clone())
-    })
-}
-
-/// Takes the log of a store that this machine has a key for, but has never seen.
-fn adopt(
-    store: &Store,
-    directory: &Path,
-    key: &PublicKey,
-    signer: &Signer,
-) -> Result<Witness, TrailError> {
-    let (stored, leaves) = store.read(|sql| -> Result<_, StoreError> {
-        let stored = StoredHead::read(sql)?
-            .ok_or_else(|| StoreError::corrupted("the trail", "its head is missing"))?;
-        let leaves = leaf_hashes(sql, 0, stored.size)?;
-        Ok((stored, leaves))
-    })?;
-    let head = SignedHead::open(&stored.note, key)?;
-    let empty = Head {
-        origin: key.name().to_owned(),
-        size: 0,
-        root: Frontier::empty().root(),
-    }
-    .sign(signer);
-    let witness = Witness::create(directory, key, store.location(), &empty)?;
-    witness.advance(&head, |_| Ok(leaves))?;
-    Ok(witness)
-}
-
-/// A log that was kept for this place and is not the one it holds now.
-fn lost_trail(
-    around: &Surroundings,
-    place: &Location,
-    present: &PublicKey,
-) -> Result<Option<(String, SignedHead)>, TrailError> {
-    let lost = find_lost(around, place)?;
-    Ok(lost.filter(|(origin, _)| origin != present.name()))
-}
-
-/// The log with most entries among those that were kept for this place.
-fn find_lost(
-    around: &Surroundings,
-    place: &Location,
-) -> Result<Option<(String, SignedHead)>, TrailError> {
-    let listing = match std::fs::read_dir(&around.witnesses) {
-        Ok(listing) => listing,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::file("read", &around.witnesses, error).into()),
-    };
-    let mut found: Option<(String, SignedHead)> = None;
-    for directory in listing.flatten().map(|item| item.path()) {
-        let same = std::fs::read_to_string(directory.join("store"))
-            .is_ok_and(|text| text == place.to_string());
-        if !same {
-            continue;
-        }
-        let id = directory.file_name().unwrap_or_default().to_string_lossy();
-        let path = around.keys.join(format!("{id}.key"));
-        let Some(signer) = std::fs::read_to_string(path)
-            .ok()
-            .and_then(|text| Signer::parse(&text).ok())
-        else {
-            continue;
-        };
-        let Some(witness) = Witness::open(&directory, signer.public())? else {
-            continue;
-        };
-        if let Ok(head) = witness.head()?
-            && head.size() > found.as_ref().map_or(0, |(_, head)| head.size())
-        {
-            found = Some((signer.public().name().to_owned(), head));
-        }
-    }
-    Ok(found)
 }
 
 /// The digest of a blob that stands in place of a large body.

@@ -8,7 +8,7 @@
 )]
 
 use safepoint_model::Digest;
-use safepoint_store::Durability;
+use safepoint_store::{Durability, StoreError};
 use safepoint_trail::head::Head;
 use safepoint_trail::note::Signer;
 use safepoint_trail::tree::Frontier;
@@ -268,6 +268,16 @@ on_every_store! {
         room.tamper(&format!("UPDATE trail_log SET verifier_key = '{}'", forger.public()));
         let error = Trail::open(room.store(), &room.surroundings()).unwrap_err();
         assert!(matches!(error, TrailError::Tampered(_)), "{error}");
+    }
+
+    fn tr_04_a_hostile_name_of_the_log_leads_nowhere(room: Room) {
+        drop(room.filled_trail(1));
+        for name in ["safepoint/..", "safepoint/../../keys", "../log_0123456789abcdef", "safepoint/log_"] {
+            let forger = Signer::generate(name, &Seeded::new(5)).unwrap();
+            room.tamper(&format!("UPDATE trail_log SET verifier_key = '{}'", forger.public()));
+            let error = Trail::open(room.store(), &room.surroundings()).unwrap_err();
+            assert!(matches!(error, TrailError::Store(StoreError::Corrupted { .. })), "{name}: {error}");
+        }
     }
 
     fn tr_04_a_deleted_trail_is_found(room: Room) {

@@ -149,9 +149,10 @@ impl Console {
     }
 }
 
-/// The width of the terminal; plenty where there is none.
+/// The width of the terminal; in a pipe nothing is cut.
 fn console_width() -> usize {
-    terminal_size::terminal_size_of(std::io::stdout()).map_or(160, |(width, _)| width.0.into())
+    terminal_size::terminal_size_of(std::io::stdout())
+        .map_or(usize::MAX, |(width, _)| width.0.into())
 }
 
 /// `1 entry`, `2 entries`, `1,234 entries`.

@@ -445,7 +445,7 @@ fn the_sample_runs_from_start_to_end() {
     ----- stdout
 
     1. A sample agent works; every step of every action is recorded
-         0  [time]  trail_created         safepoint  store  {"origin":"safepoint/[log]","replaces":…
+         0  [time]  trail_created         safepoint  store  {"origin":"safepoint/log_[id]","replac…
          1  [time]  proposed              agent:sample  ses_sample  {"action":"file.write","command":"curl -H …
          2  [time]  judged                safepoint  ses_sample  {"decision":"allow"}
          3  [time]  done                  safepoint  ses_sample  {"changed":["src/main.rs"],"outcome":"ok"}
@@ -455,11 +455,11 @@ fn the_sample_runs_from_start_to_end() {
 
     2. Every entry is chained, hashed into one tree, and signed for
        good  6 entries verify
-       safepoint/[log]
+       safepoint/log_[id]
        6
        [hash]
        
-       — safepoint/[log] [signature]
+       — safepoint/log_[id] [signature]
 
     3. One entry is proved to a stranger, who needs only the proof and the public key
        good  entry 4 `proposed` is in the trail of 6

@@ -26,7 +26,7 @@ fn tr_08_entries_are_listed_oldest_first_in_pages() {
     assert_snapshot!(env.snapshot(&["trail", "list"]), @r#"
     exit 0
     ----- stdout
-         0  [time]  trail_created         safepoint  store  {"origin":"safepoint/[log]","replaces":null,"verifier_key":"safepoint/[log]
+         0  [time]  trail_created         safepoint  store  {"origin":"safepoint/log_[id]","replaces":null,"verifier_key":"safepoint/log_[id]+[key]"}
          1  [time]  note                  user:tester  store  {"text":"note 0"}
          2  [time]  note                  user:tester  store  {"text":"note 1"}
          3  [time]  note                  user:tester  store  {"text":"note 2"}
@@ -157,7 +157,7 @@ fn tr_04_a_deleted_store_is_noticed_and_starting_anew_is_recorded() {
     assert_snapshot!(env.snapshot(&["trail", "list"]), @r"
     exit 5
     ----- stderr
-    error: the store `sqlite:[root]/home/data/store.db` is empty, but the trail `safepoint/[log]` with 4 entries was kept there
+    error: the store `sqlite:[root]/home/data/store.db` is empty, but the trail `safepoint/log_[id]` with 4 entries was kept there
     hint: restore it from a backup, or run `safepoint init --start-anew` to begin a new trail that records the loss
     ");
     let run = env.run(&["trail", "verify", "--json"]);
@@ -180,11 +180,11 @@ fn tr_03_the_head_is_a_signed_note() {
     assert_snapshot!(env.snapshot(&["trail", "head"]), @r"
     exit 0
     ----- stdout
-    safepoint/[log]
+    safepoint/log_[id]
     2
     [hash]
 
-    — safepoint/[log] [signature]
+    — safepoint/log_[id] [signature]
     ");
     let head = env.json(&["trail", "head"]);
     let lines: Vec<&str> = head["note"].as_str().unwrap().lines().collect();
@@ -210,7 +210,7 @@ fn tr_05_a_stranger_checks_a_proof_without_the_store() {
     assert_snapshot!(stranger.snapshot(&check), @r#"
     exit 0
     ----- stdout
-    good  in the trail safepoint/[log] of 5 entries
+    good  in the trail safepoint/log_[id] of 5 entries
          2  [time]  note                  user:tester  store  {"text":"note 1"}
     "#);
 
@@ -267,7 +267,7 @@ fn tr_05_a_kept_head_is_proved_to_be_a_beginning() {
     exit 0
     ----- stdout
     good  the trail of 4 entries is the beginning of the one of 5 entries
-          safepoint/[log]
+          safepoint/log_[id]
     ");
     // A head of another log is not the old one, whatever the proof says.
     let other = with_notes(3);

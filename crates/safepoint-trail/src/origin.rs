@@ -1,0 +1,219 @@
+//! Where a trail comes from: its key, its rows, its copy outside the database;
+//! made together, found again, taken up on another machine, or missed.
+
+use std::path::{Path, PathBuf};
+
+use safepoint_model::LogId;
+use safepoint_store::durable::{self, Access};
+use safepoint_store::{Durability, Location, Sql, Store, StoreError, Value, fault, query_one};
+
+use crate::TrailError;
+use crate::append::{StoredHead, leaf_hashes, write_head};
+use crate::head::{Head, SignedHead};
+use crate::note::{PublicKey, Signer};
+use crate::trail::{LostStore, Surroundings};
+use crate::tree::Frontier;
+use crate::verify::Bad;
+use crate::witness::Witness;
+
+/// The fault points of making a new trail.
+pub(crate) const FAULT_POINTS: [&str; 2] = ["create.key_written", "create.witness_made"];
+
+/// The public key of a log, and its id, which names its files.
+pub(crate) struct Log {
+    pub(crate) key: PublicKey,
+    id: LogId,
+}
+
+impl Log {
+    /// The log that `key` signs; `None` when its name is not one of ours.
+    ///
+    /// The name may come from a hostile database, and the id becomes part of a
+    /// path: it is an id, or it is nothing.
+    fn new(key: PublicKey) -> Option<Self> {
+        let id = key.name().strip_prefix("safepoint/")?.parse().ok()?;
+        Some(Self { key, id })
+    }
+
+    /// The log of this store, if it has one.
+    pub(crate) fn read(sql: &mut dyn Sql) -> Result<Option<Self>, StoreError> {
+        let text = query_one(
+            sql,
+            "SELECT verifier_key FROM trail_log WHERE only_row = 1",
+            &[],
+            |row| Ok(row.text(0)?.to_owned()),
+        )?;
+        text.map(|text| {
+            text.parse()
+                .ok()
+                .and_then(Self::new)
+                .ok_or_else(|| StoreError::corrupted("the trail", "its key cannot be read"))
+        })
+        .transpose()
+    }
+
+    fn key_path(&self, keys: &Path) -> PathBuf {
+        keys.join(format!("{}.key", self.id))
+    }
+
+    fn witness_path(&self, witnesses: &Path) -> PathBuf {
+        witnesses.join(self.id.as_str())
+    }
+
+    /// The private key, which must be the one the database names.
+    pub(crate) fn signer(&self, keys: &Path) -> Result<Signer, TrailError> {
+        let path = self.key_path(keys);
+        let origin = self.key.name().to_owned();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(TrailError::KeyMissing { origin, path });
+            }
+            Err(error) => return Err(StoreError::file("read", path, error).into()),
+        };
+        let signer = Signer::parse(&text).map_err(|cause| TrailError::KeyInvalid {
+            origin,
+            path,
+            cause,
+        })?;
+        if *signer.public() != self.key {
+            // The key file is ours and outside the database: it is the database that is wrong.
+            return Err(TrailError::Tampered(Bad::at(
+                0,
+                "the database names another key than the one that signs this trail",
+            )));
+        }
+        Ok(signer)
+    }
+
+    /// The copy outside the database, taken from the database where this
+    /// machine has the key but has never seen the log.
+    pub(crate) fn witness(
+        &self,
+        store: &Store,
+        around: &Surroundings,
+        signer: &Signer,
+    ) -> Result<Witness, TrailError> {
+        let directory = self.witness_path(&around.witnesses);
+        match Witness::open(&directory, &self.key)? {
+            Some(witness) => Ok(witness),
+            None => adopt(store, &directory, signer),
+        }
+    }
+}
+
+/// The head of a trail without entries.
+fn empty_head(signer: &Signer) -> SignedHead {
+    let head = Head {
+        origin: signer.public().name().to_owned(),
+        size: 0,
+        root: Frontier::empty().root(),
+    };
+    head.sign(signer)
+}
+
+/// Makes the key, the directory outside the database, and the rows inside it.
+///
+/// All under the write lock, so that two processes make one log; and the rows
+/// last, so that a crash in between leaves at most a key that nobody uses.
+pub(crate) fn create(store: &Store, around: &Surroundings) -> Result<Log, TrailError> {
+    store.write(Durability::Sync, |sql| {
+        if let Some(log) = Log::read(sql)? {
+            return Ok(log);
+        }
+        if around.lost_store == LostStore::Refuse
+            && let Some((origin, head)) = find_lost(around, store.location())?
+        {
+            return Err(TrailError::StoreLost {
+                place: store.location().to_string(),
+                origin,
+                size: head.size(),
+            });
+        }
+        let id = LogId::generate(&*around.entropy)?;
+        let signer = Signer::generate(&format!("safepoint/{id}"), &*around.entropy)?;
+        let key = signer.public().clone();
+        let log = Log { key, id };
+        durable::create_directory(&around.keys)?;
+        durable::write(
+            &log.key_path(&around.keys),
+            format!("{}\n", signer.to_text()).as_bytes(),
+            Access::Private,
+        )?;
+        fault::point("create.key_written");
+        let head = empty_head(&signer);
+        let directory = log.witness_path(&around.witnesses);
+        Witness::create(&directory, &log.key, store.location(), &head)?;
+        fault::point("create.witness_made");
+        sql.execute(
+            "INSERT INTO trail_log (only_row, origin, verifier_key) VALUES (1, ?1, ?2)",
+            &[
+                Value::Text(log.key.name()),
+                Value::Text(&log.key.to_string()),
+            ],
+        )?;
+        write_head(sql, &head, &Frontier::empty())?;
+        Ok(log)
+    })
+}
+
+fn adopt(store: &Store, directory: &Path, signer: &Signer) -> Result<Witness, TrailError> {
+    let key = signer.public();
+    let (stored, leaves) = store.read(|sql| -> Result<_, StoreError> {
+        let stored = StoredHead::read(sql)?
+            .ok_or_else(|| StoreError::corrupted("the trail", "its head is missing"))?;
+        let leaves = leaf_hashes(sql, 0, stored.size)?;
+        Ok((stored, leaves))
+    })?;
+    let head = SignedHead::open(&stored.note, key)?;
+    let witness = Witness::create(directory, key, store.location(), &empty_head(signer))?;
+    witness.advance(&head, |_| Ok(leaves))?;
+    Ok(witness)
+}
+
+/// A log that was kept for this place and is not the one it holds now.
+pub(crate) fn lost_trail(
+    around: &Surroundings,
+    place: &Location,
+    present: &PublicKey,
+) -> Result<Option<(String, SignedHead)>, TrailError> {
+    let lost = find_lost(around, place)?;
+    Ok(lost.filter(|(origin, _)| origin != present.name()))
+}
+
+/// The log with most entries among those that were kept for this place.
+fn find_lost(
+    around: &Surroundings,
+    place: &Location,
+) -> Result<Option<(String, SignedHead)>, TrailError> {
+    let listing = match std::fs::read_dir(&around.witnesses) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::file("read", &around.witnesses, error).into()),
+    };
+    let mut found: Option<(String, SignedHead)> = None;
+    for directory in listing.flatten().map(|item| item.path()) {
+        let same = std::fs::read_to_string(directory.join("store"))
+            .is_ok_and(|text| text == place.to_string());
+        if !same {
+            continue;
+        }
+        let id = directory.file_name().unwrap_or_default().to_string_lossy();
+        let path = around.keys.join(format!("{id}.key"));
+        let Some(signer) = std::fs::read_to_string(path)
+            .ok()
+            .and_then(|text| Signer::parse(&text).ok())
+        else {
+            continue;
+        };
+        let Some(witness) = Witness::open(&directory, signer.public())? else {
+            continue;
+        };
+        if let Ok(head) = witness.head()?
+            && head.size() > found.as_ref().map_or(0, |(_, head)| head.size())
+        {
+            found = Some((signer.public().name().to_owned(), head));
+        }
+    }
+    Ok(found)
+}
