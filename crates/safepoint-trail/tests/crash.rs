@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use safepoint_store::Durability;
-use testkit::{Room, Seeded, draft, on_every_store};
+use testkit::{Database, Room, Seeded, draft, on_every_store};
 
 /// The example that cargo builds beside the tests.
 fn writer() -> PathBuf {
@@ -142,4 +142,40 @@ on_every_store! {
         }
         check(&room, &all, "after the race");
     }
+}
+
+#[test]
+fn tr_04_a_torn_last_write_is_not_tampering() {
+    for cut in [1, 23, 100, 4_095, 4_119, 4_120, 9_000] {
+        let room = Room::new(Database::Sqlite);
+        // Killed with the last commit written, but not yet known to be on disk.
+        let mut child = spawn(&room, "torn", 20, 1, "write.committed:9");
+        let acknowledged = acknowledged(&mut child);
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        let log = room.path().join("store.db-wal");
+        let length = std::fs::metadata(&log).unwrap().len();
+        let file = std::fs::File::options().write(true).open(&log).unwrap();
+        file.set_len(length - cut).unwrap(); // the power went while it was written
+        check(&room, &acknowledged, &format!("cut by {cut}"));
+    }
+}
+
+#[test]
+fn tr_04_a_torn_copy_of_the_head_is_not_tampering() {
+    let room = Room::new(Database::Sqlite);
+    let trail = room.filled_trail(9);
+    let id = trail.key().name().rsplit('/').next().unwrap().to_owned();
+    let path = room.witnesses().join(id).join("head");
+    let slots = std::fs::read(&path).unwrap();
+    let newest = usize::from(!slots.starts_with(trail.head().unwrap().note().as_bytes()));
+    drop(trail);
+    for torn in [10, 40, 200] {
+        let mut bytes = slots.clone();
+        let place = newest * 512 + torn;
+        bytes.splice(place..place + 100, [b'x'; 100]);
+        std::fs::write(&path, &bytes).unwrap();
+        let found = room.trail().verify(|_| {}).unwrap();
+        assert_eq!((found.first_bad, found.witnessed), (None, 9), "{torn}");
+    }
+    check(&room, &[], "after the torn copies");
 }
