@@ -111,6 +111,7 @@ codes! {
     StoreForeign, "S507", "STORE_FOREIGN", Unavailable, "the file or database is not a Safepoint store";
     StoreLost, "S508", "STORE_LOST", Unavailable, "the store is empty, but its trail was not";
     StoreFailed, "S509", "STORE_FAILED", Unavailable, "a statement or a file operation failed";
+    StoreUnconfirmed, "S510", "STORE_UNCONFIRMED", Unavailable, "the change is recorded, but what follows a commit failed";
     KeyMissing, "I601", "KEY_MISSING", Identity, "the key that signs the trail is not here";
     KeyInvalid, "I602", "KEY_INVALID", Identity, "a key file holds something else";
     Usage, "U701", "USAGE", Usage, "the command line is not understood";

@@ -120,6 +120,11 @@ pub enum StoreError {
         expected: &'static str,
     },
 
+    /// The change is kept, but what must follow it failed: it may not survive a
+    /// power cut, or the copy outside the database lags behind.
+    #[error("the change is recorded, but what follows a commit failed")]
+    AfterCommit(#[source] Arc<StoreError>),
+
     /// The crate that seals each commit refused to.
     #[error("the commit was refused")]
     Seal(#[source] Cause),

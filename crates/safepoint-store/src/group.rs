@@ -315,9 +315,12 @@ impl Group {
             if open.durability == Durability::Async {
                 return Ok(());
             }
-            flush.run()?;
-            fault::point("write.durable");
-            after.map_or(Ok(()), |after| after())
+            let follow = || {
+                flush.run()?;
+                fault::point("write.durable");
+                after.map_or(Ok(()), |after| after())
+            };
+            follow().map_err(|error| StoreError::AfterCommit(Arc::new(error)))
         });
         open.outcome.tell(result);
     }

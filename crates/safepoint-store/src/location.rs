@@ -17,8 +17,11 @@ pub enum Location {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LocationError {
     /// Neither of the known schemes.
-    #[error("a store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`, not `{0}`")]
+    #[error("a store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`, not `{0}:…`")]
     UnknownScheme(String),
+    /// No scheme at all. It is not repeated: it may hold a password.
+    #[error("a store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`")]
+    NoScheme,
     /// `sqlite:` and nothing behind it.
     #[error("`sqlite:` needs the path of a file behind it")]
     NoPath,
@@ -54,8 +57,12 @@ impl FromStr for Location {
             return Ok(Self::Postgres(text.to_owned()));
         }
         // Only the scheme is repeated: what follows may hold a password.
-        let scheme = text.split(':').next().unwrap_or(text);
-        Err(LocationError::UnknownScheme(scheme.to_owned()))
+        match text.split_once(':') {
+            Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_lowercase()) => {
+                Err(LocationError::UnknownScheme(scheme.to_owned()))
+            }
+            _ => Err(LocationError::NoScheme),
+        }
     }
 }
 
@@ -140,7 +147,9 @@ mod tests {
             assert_eq!(location.to_string(), "postgres://me@db.example:5433/trail");
             assert!(!format!("{location:?}").contains("hunter2"));
         }
-        let error = "mysql:hunter2".parse::<Location>().unwrap_err();
-        assert!(!error.to_string().contains("hunter2"));
+        for text in ["mysql:hunter2", "host=db password=hunter2", "hunter2"] {
+            let error = text.parse::<Location>().unwrap_err();
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
     }
 }

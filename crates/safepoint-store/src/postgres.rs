@@ -125,7 +125,8 @@ fn connect(config: &Config, place: &str, lock_timeout: Duration) -> Result<Clien
 impl WriteConnection for Postgres {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.begin_with(&format!(
-            "BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
+            // Not a stricter level: its view would be from before the lock was granted.
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
         ))
     }
 
@@ -133,9 +134,12 @@ impl WriteConnection for Postgres {
         // In a transaction that a failed statement has aborted, COMMIT rolls back
         // and calls that a success; the statement before it does not.
         let statement = match durability {
-            // A stricter setting than `on` is the administrator's, and stays.
+            // A stricter setting than `on` is the administrator's, and stays. A
+            // transaction without a number would wait for nothing: what others
+            // wrote asynchronously before it would not be on disk.
             Durability::Sync => {
-                "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'; COMMIT"
+                "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'; \
+                 SELECT txid_current(); COMMIT"
             }
             Durability::Async => "SET LOCAL synchronous_commit = off; COMMIT",
         };

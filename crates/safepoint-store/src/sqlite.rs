@@ -69,7 +69,7 @@ impl Sqlite {
         let fail = |error| classify(&path, error);
         self.connection
             .execute_batch(
-                "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;
+                "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;
                  PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 1000;",
             )
             .map_err(fail)?;
@@ -90,21 +90,21 @@ impl Sqlite {
         };
         // In this order: whoever makes the tables has set the mark before.
         let (tables, application) = (pragma("schema_version")?, pragma("application_id")?);
-        if application == APPLICATION {
-            return Ok(());
-        }
-        if application != 0 || tables != 0 {
+        if application != APPLICATION && (application != 0 || tables != 0) {
             return Err(StoreError::Foreign {
                 place: self.path.display().to_string(),
             });
         }
-        // A new file. Two processes may both come here: they write the same.
+        // A copy that somebody restored may have lost the mode. Setting what is set costs nothing.
         self.connection
             .pragma_update(None, "journal_mode", "WAL")
-            .and_then(|()| {
-                self.connection
-                    .pragma_update(None, "application_id", APPLICATION)
-            })
+            .map_err(|error| self.fail(error))?;
+        if application == APPLICATION {
+            return Ok(());
+        }
+        // A new file. Two processes may both come here: they write the same.
+        self.connection
+            .pragma_update(None, "application_id", APPLICATION)
             .map_err(|error| self.fail(error))
     }
 

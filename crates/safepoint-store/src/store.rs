@@ -16,6 +16,9 @@ pub struct Options {
     pub lock_timeout: Duration,
 }
 
+/// Databases count milliseconds in 32 bits; nobody waits longer than a day anyway.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -35,6 +38,9 @@ pub struct Store {
 impl Store {
     /// Opens the store at `location`, and makes it where there is none.
     pub fn open(location: &Location, options: Options) -> Result<Self, StoreError> {
+        let options = Options {
+            lock_timeout: options.lock_timeout.min(LONGEST_WAIT),
+        };
         let timeout = options.lock_timeout;
         let writer: Box<dyn WriteConnection> = match location {
             Location::Sqlite(path) => Box::new(Sqlite::open(path, Purpose::Write, timeout)?),

@@ -9,7 +9,6 @@ CREATE TABLE trail_log (
 CREATE TABLE trail_head (
     only_row BIGINT PRIMARY KEY CHECK (only_row = 1),
     size BIGINT NOT NULL,
-    root BYTEA NOT NULL,
     peaks BYTEA NOT NULL,
     note TEXT NOT NULL
 ) WITH (fillfactor = 50);

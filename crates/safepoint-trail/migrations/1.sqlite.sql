@@ -9,7 +9,6 @@ CREATE TABLE trail_log (
 CREATE TABLE trail_head (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
     size INTEGER NOT NULL,
-    root BLOB NOT NULL,
     peaks BLOB NOT NULL,
     note TEXT NOT NULL
 ) STRICT;

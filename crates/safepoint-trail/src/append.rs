@@ -12,11 +12,12 @@ use safepoint_model::{Clock, Digest, Entropy, EntryId, Frame, Timestamp, json, n
 use safepoint_store::{AfterDurable, Blobs, Flow, Seal, Sql, Store, StoreError, Value, query_one};
 
 use crate::blocks::Noted;
-use crate::entry::{ENTRY_TAG, Fields, LARGEST_BODY};
+use crate::entry::{BLOB_FIELD, ENTRY_TAG, Fields, LARGEST_BODY};
 use crate::head::{Head, SignedHead};
 use crate::note::{PublicKey, Signer};
+use crate::query::{COLUMNS, entry_at, read_entry};
 use crate::redact::Redactor;
-use crate::tree::Frontier;
+use crate::tree::{self, Frontier};
 use crate::verify::Bad;
 use crate::witness::Witness;
 use crate::{Actor, Entry, Kind, Stream, TrailError};
@@ -88,8 +89,10 @@ pub(crate) struct State {
     /// The tip and the number of added leaves before the present member.
     before_member: Option<(Tip, usize)>,
     /// The last hash of streams seen lately.
-    streams: HashMap<Stream, Option<Digest>>,
+    streams: HashMap<Stream, Digest>,
     noted: Noted,
+    /// Whether an entry could not be added.
+    failed: bool,
 }
 
 /// The end of the trail.
@@ -107,12 +110,15 @@ impl Appender {
     /// Takes out secrets, brings the body into canonical form, and moves a large one to the blob store.
     pub(crate) fn prepare(&self, draft: Draft) -> Result<Prepared, TrailError> {
         let mut body = draft.body;
+        if body.get(BLOB_FIELD).is_some() {
+            return Err(TrailError::ReservedField);
+        }
         self.redactor.redact(&mut body);
         let mut bytes = json::canonical(&body)?;
         if bytes.len() > LARGEST_BODY {
             let digest = self.blobs.put(&bytes)?;
             bytes = json::canonical(&serde_json::json!({
-                "$blob": {"sha256": digest, "size": bytes.len()}
+                BLOB_FIELD: {"sha256": digest, "size": bytes.len()}
             }))?;
         }
         Ok(Prepared {
@@ -126,13 +132,25 @@ impl Appender {
     }
 
     /// Adds an entry inside the present transaction.
+    ///
+    /// One that fails fails the transaction, or its member, even if the caller goes on.
     pub(crate) fn append(
         &self,
         sql: &mut dyn Sql,
         prepared: Prepared,
     ) -> Result<Entry, TrailError> {
         let mut state = self.state();
-        let state = &mut *state;
+        let added = self.append_to(&mut state, sql, prepared);
+        state.failed |= added.is_err();
+        added
+    }
+
+    fn append_to(
+        &self,
+        state: &mut State,
+        sql: &mut dyn Sql,
+        prepared: Prepared,
+    ) -> Result<Entry, TrailError> {
         let tip = state.tip.as_mut().ok_or_else(|| {
             StoreError::corrupted("the trail", "an entry was added outside a transaction")
         })?;
@@ -140,8 +158,8 @@ impl Appender {
             state.before_member = Some((tip.clone(), state.added.len()));
         }
         let prev_hash = match state.streams.get(&prepared.stream) {
-            Some(known) => *known,
-            None => last_of_stream(sql, &prepared.stream)?,
+            Some(known) => Some(*known),
+            None => last_of_stream(sql, &self.witness, &prepared.stream)?,
         };
         let time = next_after(tip.time, &*self.clock);
         let id = EntryId::new(time, &*self.entropy)?;
@@ -155,39 +173,81 @@ impl Appender {
         if state.streams.len() >= STREAMS_REMEMBERED {
             state.streams.clear();
         }
-        state.streams.insert(entry.stream.clone(), Some(entry.hash));
+        state.streams.insert(entry.stream.clone(), entry.hash);
         Ok(entry)
     }
 
-    /// The tip as the database has it, checked against the signature.
+    /// The tip as the database has it, checked against its signature, against
+    /// the copy outside, and down to the last entry: what is signed next stands on it.
     fn load_tip(&self, sql: &mut dyn Sql, stored: StoredHead) -> Result<Tip, StoreError> {
-        let bad = |reason| StoreError::seal(Bad::at(stored.size.saturating_sub(1), reason));
-        let head = SignedHead::open(&stored.note, self.signer.public())
-            .map_err(|_| bad("the head in the database is not signed by the key of this trail"))?;
+        let last = stored.size.saturating_sub(1);
+        let bad = |seq, reason| StoreError::seal(Bad::at(seq, reason));
+        let head = SignedHead::open(&stored.note, self.signer.public()).map_err(|_| {
+            bad(
+                last,
+                "the head in the database is not signed by the key of this trail",
+            )
+        })?;
         let frontier = Frontier::from_peaks(stored.size, stored.peaks)
             .filter(|frontier| head.size() == stored.size && frontier.root() == head.root())
-            .ok_or_else(|| bad("the head in the database does not match its signature"))?;
+            .ok_or_else(|| {
+                bad(
+                    last,
+                    "the head in the database does not match its signature",
+                )
+            })?;
         let witnessed = self.witness.head()?.map_err(StoreError::seal)?;
-        if witnessed.size() > head.size()
-            || (witnessed.size() == head.size() && witnessed.root() != head.root())
-        {
-            return Err(StoreError::seal(Bad::at(
+        if witnessed.size() > head.size() {
+            return Err(bad(
                 head.size(),
                 "the database has lost entries that were signed",
-            )));
+            ));
         }
-        let last = i64::try_from(stored.size).unwrap_or(i64::MAX) - 1;
-        let time = query_one(
-            sql,
-            "SELECT time FROM trail_entries WHERE seq = ?1",
-            &[Value::Integer(last)],
-            |row| row.integer(0),
-        )?;
+        let since = leaf_hashes(sql, witnessed.size(), head.size())?;
+        if !self.continues(&witnessed, &since, &head)? {
+            return Err(bad(
+                witnessed.size().min(last),
+                "the database does not continue what was signed before",
+            ));
+        }
+        let mut time = None;
+        if stored.size > 0 {
+            let trusted = match since.last() {
+                Some(hash) => Some(*hash),
+                None => self.witness.leaves(last, stored.size)?.first().copied(),
+            };
+            let entry = entry_at(sql, last)?;
+            let genuine = entry.filter(|entry| {
+                let hash = tree::leaf_hash(&entry.to_leaf());
+                trusted.is_none_or(|trusted| trusted == hash) && entry.hash == hash
+            });
+            let reason = "the last entry is not the one that was signed";
+            time = Some(genuine.ok_or_else(|| bad(last, reason))?.time);
+        }
         Ok(Tip {
             head,
             frontier,
-            time: time.map(Timestamp::from_micros),
+            time,
         })
+    }
+
+    /// Whether the entries behind `witnessed`, with these hashes, lead to `head`.
+    fn continues(
+        &self,
+        witnessed: &SignedHead,
+        since: &[Digest],
+        head: &SignedHead,
+    ) -> Result<bool, StoreError> {
+        if since.is_empty() {
+            return Ok(witnessed.size() == head.size() && witnessed.root() == head.root());
+        }
+        let Some(mut frontier) = self.witness.frontier_of(witnessed) else {
+            return Ok(true); // hashes lost in a power cut: they are made anew, and checked, when the copy follows
+        };
+        for leaf in since {
+            frontier.push(*leaf, |_, _| {});
+        }
+        Ok(frontier.size() == head.size() && frontier.root() == head.root())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -200,6 +260,7 @@ impl Seal for Appender {
         let mut state = self.state();
         state.added.clear();
         state.before_member = None;
+        state.failed = false;
         let Some(stored) = StoredHead::read(sql)? else {
             return Err(StoreError::corrupted("the trail", "its head is missing"));
         };
@@ -227,10 +288,17 @@ impl Seal for Appender {
             state.streams.clear();
             state.noted = Noted::default();
         }
+        state.failed = false;
     }
 
     fn before_commit(&self, sql: &mut dyn Sql) -> Result<AfterDurable, StoreError> {
         let mut state = self.state();
+        if state.failed {
+            return Err(StoreError::corrupted(
+                "the trail",
+                "an entry could not be added",
+            ));
+        }
         let added = std::mem::take(&mut state.added);
         let tip = state
             .tip
@@ -252,15 +320,16 @@ impl Seal for Appender {
         );
         Ok(Box::new(move || {
             let first = head.size() - added.len() as u64;
-            witness.advance(&head, |from| {
+            witness.advance(&head, |from, take| {
                 if from == first {
-                    return Ok(added);
+                    added.iter().copied().for_each(take);
+                    return Ok(());
                 }
                 // Another process, or an asynchronous write, came in between.
                 let store = store
                     .upgrade()
                     .ok_or_else(|| StoreError::corrupted("the trail", "its store was closed"))?;
-                store.read(|sql| leaf_hashes(sql, from, head.size()))
+                store.read(|sql| each_leaf_hash(sql, from, head.size(), take))
             })
         }))
     }
@@ -313,11 +382,10 @@ pub(crate) fn write_head(
         .flat_map(|peak| *peak.as_bytes())
         .collect();
     sql.execute(
-        "INSERT INTO trail_head (only_row, size, root, peaks, note) VALUES (1, ?1, ?2, ?3, ?4) \
-         ON CONFLICT (only_row) DO UPDATE SET size = excluded.size, root = excluded.root, peaks = excluded.peaks, note = excluded.note",
+        "INSERT INTO trail_head (only_row, size, peaks, note) VALUES (1, ?1, ?2, ?3) \
+         ON CONFLICT (only_row) DO UPDATE SET size = excluded.size, peaks = excluded.peaks, note = excluded.note",
         &[
             Value::Integer(i64::try_from(head.size()).unwrap_or(i64::MAX)),
-            Value::Blob(head.root().as_bytes()),
             Value::Blob(&peaks),
             Value::Text(head.note()),
         ],
@@ -346,35 +414,60 @@ fn insert(sql: &mut dyn Sql, entry: &Entry) -> Result<(), StoreError> {
     .map(drop)
 }
 
-fn last_of_stream(sql: &mut dyn Sql, stream: &Stream) -> Result<Option<Digest>, StoreError> {
-    query_one(
+fn last_of_stream(
+    sql: &mut dyn Sql,
+    witness: &Witness,
+    stream: &Stream,
+) -> Result<Option<Digest>, StoreError> {
+    let last = query_one(
         sql,
-        "SELECT hash FROM trail_entries WHERE stream = ?1 ORDER BY seq DESC LIMIT 1",
+        &format!(
+            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 ORDER BY e.seq DESC LIMIT 1"
+        ),
         &[Value::Text(stream.as_str())],
-        |row| digest(row.blob(0)?),
-    )
+        read_entry,
+    )?;
+    let Some(entry) = last else {
+        return Ok(None);
+    };
+    // What is chained to is signed for: it must be what was signed before.
+    let hash = tree::leaf_hash(&entry.to_leaf());
+    let known = witness.leaves(entry.seq, entry.seq + 1)?;
+    if entry.hash != hash || known.first().is_some_and(|known| *known != hash) {
+        return Err(StoreError::seal(Bad::at(
+            entry.seq,
+            "it is not the entry that was signed",
+        )));
+    }
+    Ok(Some(hash))
 }
 
 /// The hashes of entries `from..to`, as the database has them.
-pub(crate) fn leaf_hashes(
+fn leaf_hashes(sql: &mut dyn Sql, from: u64, to: u64) -> Result<Vec<Digest>, StoreError> {
+    let mut hashes = Vec::new();
+    each_leaf_hash(sql, from, to, &mut |hash| hashes.push(hash))?;
+    Ok(hashes)
+}
+
+/// The same, one by one.
+pub(crate) fn each_leaf_hash(
     sql: &mut dyn Sql,
     from: u64,
     to: u64,
-) -> Result<Vec<Digest>, StoreError> {
-    let mut hashes = Vec::new();
+    take: &mut dyn FnMut(Digest),
+) -> Result<(), StoreError> {
     let bound = |seq| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
     sql.query(
         "SELECT hash FROM trail_entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
         &[bound(from), bound(to)],
         &mut |row| {
-            hashes.push(digest(row.blob(0)?)?);
+            take(digest(row.blob(0)?)?);
             Ok(Flow::More)
         },
-    )?;
-    Ok(hashes)
+    )
 }
 
-pub(crate) fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
+fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
     Digest::from_slice(bytes)
         .map_err(|_| StoreError::corrupted("the trail", "a hash is not 32 bytes long"))
 }

@@ -14,6 +14,20 @@ pub const ENTRY_TAG: &str = "safepoint/entry/v1";
 /// below 64 KiB; larger bodies go to the blob store.
 pub const LARGEST_BODY: usize = 60_000;
 
+/// The field that stands in place of a large body. No other body may have it.
+pub(crate) const BLOB_FIELD: &str = "$blob";
+
+/// The digest of the blob that a body stands for, if it is one that we wrote.
+pub(crate) fn blob_of(body: &[u8]) -> Option<Digest> {
+    let rest = body.strip_prefix(br#"{"$blob":{"sha256":""#)?;
+    let (digest, rest) = rest.split_at_checked(64)?;
+    let size = rest.strip_prefix(br#"","size":"#)?.strip_suffix(b"}}")?;
+    if size.is_empty() || !size.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(digest).ok()?.parse().ok()
+}
+
 /// One entry, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -165,8 +179,17 @@ impl Serialize for Entry {
             prev_hash: Option<Digest>,
             hash: Digest,
         }
-        // Raw, so that the body leaves byte for byte as it was hashed.
-        let body = serde_json::from_str(&self.body).map_err(serde::ser::Error::custom)?;
+        // Raw, so that the body leaves byte for byte as it was hashed. One that
+        // is no JSON any more has been tampered with, and leaves as a text.
+        let quoted;
+        let body = match serde_json::from_str::<&RawValue>(&self.body) {
+            Ok(body) => body,
+            Err(_) => {
+                quoted = serde_json::value::to_raw_value(&self.body)
+                    .map_err(serde::ser::Error::custom)?;
+                &*quoted
+            }
+        };
         Wire {
             id: &self.id,
             seq: self.seq,

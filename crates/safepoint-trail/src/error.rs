@@ -58,6 +58,10 @@ pub enum TrailError {
     #[error("the body of an entry cannot be written as canonical JSON")]
     Body(#[from] json::WriteError),
 
+    /// A body with a field that is kept for our own use.
+    #[error("the body of an entry has the field `$blob`, which is reserved")]
+    ReservedField,
+
     /// A signed head that cannot be opened.
     #[error("the head of the trail cannot be trusted")]
     Head(#[from] HeadError),

@@ -8,7 +8,7 @@ use safepoint_store::durable::{self, Access};
 use safepoint_store::{Durability, Location, Sql, Store, StoreError, Value, fault, query_one};
 
 use crate::TrailError;
-use crate::append::{StoredHead, leaf_hashes, write_head};
+use crate::append::{StoredHead, each_leaf_hash, write_head};
 use crate::head::{Head, SignedHead};
 use crate::note::{PublicKey, Signer};
 use crate::trail::{LostStore, Surroundings};
@@ -47,7 +47,7 @@ impl Log {
             text.parse()
                 .ok()
                 .and_then(Self::new)
-                .ok_or_else(|| StoreError::corrupted("the trail", "its key cannot be read"))
+                .ok_or_else(|| StoreError::seal(Bad::at(0, "the database names no key of a trail")))
         })
         .transpose()
     }
@@ -121,13 +121,15 @@ pub(crate) fn create(store: &Store, around: &Surroundings) -> Result<Log, TrailE
         if let Some(log) = Log::read(sql)? {
             return Ok(log);
         }
+        let mut lost = others(around, store.location(), None)?;
+        lost.retain(|other| other.superseded_by.is_none());
         if around.lost_store == LostStore::Refuse
-            && let Some((origin, head)) = find_lost(around, store.location())?
+            && let Some(other) = lost.first()
         {
             return Err(TrailError::StoreLost {
                 place: store.location().to_string(),
-                origin,
-                size: head.size(),
+                origin: other.origin.clone(),
+                size: other.head.size(),
             });
         }
         let id = LogId::generate(&*around.entropy)?;
@@ -143,8 +145,12 @@ pub(crate) fn create(store: &Store, around: &Surroundings) -> Result<Log, TrailE
         fault::point("create.key_written");
         let head = empty_head(&signer);
         let directory = log.witness_path(&around.witnesses);
-        Witness::create(&directory, &log.key, store.location(), &head)?;
+        Witness::create(&directory, &log.key, &place_of(store.location()), &head)?;
         fault::point("create.witness_made");
+        for other in lost {
+            let path = other.directory.join("superseded");
+            durable::write(&path, log.key.name().as_bytes(), Access::Private)?;
+        }
         sql.execute(
             "INSERT INTO trail_log (only_row, origin, verifier_key) VALUES (1, ?1, ?2)",
             &[
@@ -157,44 +163,61 @@ pub(crate) fn create(store: &Store, around: &Surroundings) -> Result<Log, TrailE
     })
 }
 
+/// Takes up the log of a store for which this machine has the key, but no copy outside.
 fn adopt(store: &Store, directory: &Path, signer: &Signer) -> Result<Witness, TrailError> {
     let key = signer.public();
-    let (stored, leaves) = store.read(|sql| -> Result<_, StoreError> {
+    // Under the write lock, so that two processes do not make one copy.
+    store.write(Durability::Sync, |sql| {
+        if let Some(witness) = Witness::open(directory, key)? {
+            return Ok(witness);
+        }
         let stored = StoredHead::read(sql)?
-            .ok_or_else(|| StoreError::corrupted("the trail", "its head is missing"))?;
-        let leaves = leaf_hashes(sql, 0, stored.size)?;
-        Ok((stored, leaves))
-    })?;
-    let head = SignedHead::open(&stored.note, key)?;
-    let witness = Witness::create(directory, key, store.location(), &empty_head(signer))?;
-    witness.advance(&head, |_| Ok(leaves))?;
-    Ok(witness)
+            .ok_or_else(|| StoreError::seal(Bad::at(0, "the head in the database is gone")))?;
+        let head = SignedHead::open(&stored.note, key)?;
+        let place = place_of(store.location());
+        let witness = Witness::create(directory, key, &place, &empty_head(signer))?;
+        witness.advance(&head, |from, take| {
+            store.read(|sql| each_leaf_hash(sql, from, head.size(), take))
+        })?;
+        Ok(witness)
+    })
 }
 
-/// A log that was kept for this place and is not the one it holds now.
-pub(crate) fn lost_trail(
-    around: &Surroundings,
-    place: &Location,
-    present: &PublicKey,
-) -> Result<Option<(String, SignedHead)>, TrailError> {
-    let lost = find_lost(around, place)?;
-    Ok(lost.filter(|(origin, _)| origin != present.name()))
+/// The address of a store as it is remembered: the same for every way to write a path.
+fn place_of(location: &Location) -> String {
+    match location {
+        Location::Sqlite(path) => {
+            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            Location::Sqlite(path).to_string()
+        }
+        Location::Postgres(_) => location.to_string(),
+    }
 }
 
-/// The log with most entries among those that were kept for this place.
-fn find_lost(
+/// A log that was kept for a place and is not the one it holds now.
+pub(crate) struct Other {
+    pub(crate) origin: String,
+    pub(crate) head: SignedHead,
+    directory: PathBuf,
+    /// The log that a person began in its place, if one did.
+    superseded_by: Option<String>,
+}
+
+/// The other logs that were kept for this place, the longest first.
+fn others(
     around: &Surroundings,
     place: &Location,
-) -> Result<Option<(String, SignedHead)>, TrailError> {
+    present: Option<&PublicKey>,
+) -> Result<Vec<Other>, TrailError> {
     let listing = match std::fs::read_dir(&around.witnesses) {
         Ok(listing) => listing,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(StoreError::file("read", &around.witnesses, error).into()),
     };
-    let mut found: Option<(String, SignedHead)> = None;
+    let mut found = Vec::new();
     for directory in listing.flatten().map(|item| item.path()) {
         let same = std::fs::read_to_string(directory.join("store"))
-            .is_ok_and(|text| text == place.to_string());
+            .is_ok_and(|text| text == place_of(place));
         if !same {
             continue;
         }
@@ -203,17 +226,57 @@ fn find_lost(
         let Some(signer) = std::fs::read_to_string(path)
             .ok()
             .and_then(|text| Signer::parse(&text).ok())
+            .filter(|signer| present != Some(signer.public()))
         else {
             continue;
         };
         let Some(witness) = Witness::open(&directory, signer.public())? else {
             continue;
         };
+        // One without entries was never used: a process died while it made it.
         if let Ok(head) = witness.head()?
-            && head.size() > found.as_ref().map_or(0, |(_, head)| head.size())
+            && head.size() > 0
         {
-            found = Some((signer.public().name().to_owned(), head));
+            found.push(Other {
+                origin: signer.public().name().to_owned(),
+                head,
+                superseded_by: std::fs::read_to_string(directory.join("superseded")).ok(),
+                directory,
+            });
         }
     }
+    found.sort_by_key(|other| std::cmp::Reverse(other.head.size()));
     Ok(found)
+}
+
+/// The log that a person has given up for the present one.
+pub(crate) fn replaced(
+    around: &Surroundings,
+    place: &Location,
+    present: &PublicKey,
+) -> Result<Option<Other>, TrailError> {
+    let others = others(around, place, Some(present))?;
+    let by_present = |other: &Other| other.superseded_by.as_deref() == Some(present.name());
+    Ok(others.into_iter().find(by_present))
+}
+
+/// Refuses a store that holds another log than the one that was kept there:
+/// somebody has put another database in its place.
+pub(crate) fn refuse_exchanged(
+    around: &Surroundings,
+    place: &Location,
+    present: &Log,
+) -> Result<(), TrailError> {
+    let others = others(around, place, Some(&present.key))?;
+    match others.iter().find(|other| other.superseded_by.is_none()) {
+        None => Ok(()),
+        Some(other) => Err(TrailError::Tampered(Bad::at(
+            0,
+            format!(
+                "the store holds another trail than `{}`, which has {} entries",
+                other.origin,
+                other.head.size()
+            ),
+        ))),
+    }
 }

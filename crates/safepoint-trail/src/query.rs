@@ -5,10 +5,10 @@ use safepoint_model::{Digest, EntryId, Timestamp};
 use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_one};
 
 use crate::blocks::{BLOCK, Noting};
-use crate::trail::blob_of;
+use crate::entry::blob_of;
 use crate::{Entry, Stream, Trail, TrailError};
 
-const COLUMNS: &str =
+pub(crate) const COLUMNS: &str =
     "e.seq, e.id, e.time, e.stream, e.actor, e.kind, e.action_id, e.body, e.prev_hash, e.hash";
 
 /// Which entries are wanted. Empty means all of them.
@@ -94,21 +94,32 @@ impl Trail {
         mut each: impl FnMut(Entry) -> Result<Flow, E>,
     ) -> Result<(), E> {
         let mut stopped = None;
-        self.store()
-            .read(|sql| {
-                let (statement, values) = select(sql, query, order)?;
+        let read = self.store().read(|sql| {
+            let mut range = Range::of(sql, query)?;
+            loop {
+                let (statement, values) = select(query, order, range);
+                let (mut rows, mut last, mut flow) = (0, 0, Flow::More);
                 sql.query(&statement, &borrow(&values), &mut |row| {
                     let entry = read_entry(row)?;
-                    if !query.fields.is_empty() && !fields_match(query, &entry) {
-                        return Ok(Flow::More);
+                    (rows, last) = (rows + 1, row.integer(0)?);
+                    if query.fields.is_empty() || fields_match(query, &entry) {
+                        flow = each(entry).unwrap_or_else(|error| {
+                            stopped = Some(error);
+                            Flow::Enough
+                        });
                     }
-                    Ok(each(entry).unwrap_or_else(|error| {
-                        stopped = Some(error);
-                        Flow::Enough
-                    }))
-                })
-            })
-            .map_err(|error: StoreError| TrailError::from(error))?;
+                    Ok(flow)
+                })?;
+                if flow == Flow::Enough || rows < AT_ONCE {
+                    return Ok(());
+                }
+                match order {
+                    Order::OldestFirst => range.from = last + 1,
+                    Order::NewestFirst => range.until = last,
+                }
+            }
+        });
+        read.map_err(|error: StoreError| TrailError::from(error))?;
         stopped.map_or(Ok(()), Err)
     }
 
@@ -133,7 +144,7 @@ impl Trail {
 
     /// The entry that `reference` means: an id, the beginning of one, or a place in the trail.
     pub fn find(&self, reference: &str) -> Result<Entry, TrailError> {
-        if let Ok(seq) = reference.parse::<i64>() {
+        if let Ok(seq) = reference.parse::<u64>() {
             return self
                 .store()
                 .read(|sql| entry_at(sql, seq))?
@@ -198,17 +209,32 @@ fn borrow(values: &[Owned]) -> Vec<Value<'_>> {
         .collect()
 }
 
-/// The statement for a query, and its values.
-fn select(
-    sql: &mut dyn Sql,
-    query: &Query,
-    direction: Order,
-) -> Result<(String, Vec<Owned>), StoreError> {
-    // Times rise with the sequence, so a bound in time is a bound in place.
-    let mut from = i64::try_from(query.from).unwrap_or(i64::MAX);
-    if let Some(since) = query.since {
-        from = from.max(first_at(sql, since)?);
+/// How many rows are asked for at once: PostgreSQL sends all that a statement
+/// finds, also when nobody wants the rest.
+const AT_ONCE: i64 = 500;
+
+/// A part of the trail, as places.
+#[derive(Clone, Copy)]
+struct Range {
+    from: i64,
+    until: i64,
+}
+
+impl Range {
+    /// Where `query` looks. Times rise with the sequence, so a bound in time is a bound in place.
+    fn of(sql: &mut dyn Sql, query: &Query) -> Result<Self, StoreError> {
+        let from = i64::try_from(query.from).unwrap_or(i64::MAX);
+        let since = query.since.map(|since| first_at(sql, since)).transpose()?;
+        let until = query.until.map(|until| first_at(sql, until)).transpose()?;
+        Ok(Self {
+            from: from.max(since.unwrap_or(0)),
+            until: until.unwrap_or(i64::MAX),
+        })
     }
+}
+
+/// The statement for a query, and its values.
+fn select(query: &Query, order: Order, range: Range) -> (String, Vec<Owned>) {
     // A stream leads to its entries; anything else to the blocks that have it.
     let block = [
         (Noting::Action, &query.action),
@@ -229,10 +255,10 @@ fn select(
         values.push(value);
         format!("{column} {operator} ?{}", values.len())
     };
-    let mut conditions = vec![add(place, ">=", Owned::Integer(from))];
-    if let Some(until) = query.until {
-        conditions.push(add(place, "<", Owned::Integer(first_at(sql, until)?)));
-    }
+    let mut conditions = vec![
+        add(place, ">=", Owned::Integer(range.from)),
+        add(place, "<", Owned::Integer(range.until)),
+    ];
     let streams: Vec<_> = query
         .streams
         .iter()
@@ -250,40 +276,35 @@ fn select(
             conditions.push(add(column, "=", Owned::Text(wanted.clone())));
         }
     }
-    let (mut tables, mut order) = ("trail_entries e", vec!["e.seq"]);
+    let direction = match order {
+        Order::OldestFirst => "ASC",
+        Order::NewestFirst => "DESC",
+    };
+    let (mut tables, mut sorting) = ("trail_entries e", format!("e.seq {direction}"));
     if let Some(name) = block {
-        let size = BLOCK;
         // CROSS, so that SQLite goes through the blocks and not through the entries.
         tables = "trail_blocks b CROSS JOIN trail_entries e";
         conditions.push(format!(
-            "e.seq >= b.block * {size} AND e.seq < (b.block + 1) * {size}"
+            "e.seq >= b.block * {BLOCK} AND e.seq < (b.block + 1) * {BLOCK}"
         ));
+        let block = |seq: i64| Owned::Integer(seq / i64::try_from(BLOCK).unwrap_or(i64::MAX));
         conditions.push(add("b.name", "=", Owned::Text(name)));
-        let first = u64::try_from(from).unwrap_or(0) / size;
-        let first = i64::try_from(first).unwrap_or(i64::MAX);
-        conditions.push(add("b.block", ">=", Owned::Integer(first)));
-        order.insert(0, "b.block"); // the same order, in a way the database sees
+        conditions.push(add("b.block", ">=", block(range.from)));
+        conditions.push(add("b.block", "<=", block(range.until)));
+        // The same order, in a way the database sees.
+        sorting = format!("b.block {direction}, {sorting}");
     }
-    let direction = match direction {
-        Order::OldestFirst => "",
-        Order::NewestFirst => " DESC",
-    };
-    let order: Vec<_> = order
-        .iter()
-        .map(|column| format!("{column}{direction}"))
-        .collect();
     let statement = format!(
-        "SELECT {COLUMNS} FROM {tables} WHERE {} ORDER BY {}",
+        "SELECT {COLUMNS} FROM {tables} WHERE {} ORDER BY {sorting} LIMIT {AT_ONCE}",
         conditions.join(" AND "),
-        order.join(", ")
     );
-    Ok((statement, values))
+    (statement, values)
 }
 
 /// The place of the first entry not before `moment`, found by halving.
 fn first_at(sql: &mut dyn Sql, moment: Timestamp) -> Result<i64, StoreError> {
     let size = query_one(sql, "SELECT max(seq) FROM trail_entries", &[], |row| {
-        Ok(row.integer(0).map_or(0, |last| last + 1)) // NULL in an empty trail
+        Ok(row.integer(0).map_or(0, |last| last.saturating_add(1))) // NULL in an empty trail
     })?;
     let (mut low, mut high) = (0, size.unwrap_or(0));
     while low < high {
@@ -303,7 +324,8 @@ fn first_at(sql: &mut dyn Sql, moment: Timestamp) -> Result<i64, StoreError> {
     Ok(low)
 }
 
-fn entry_at(sql: &mut dyn Sql, seq: i64) -> Result<Option<Entry>, StoreError> {
+pub(crate) fn entry_at(sql: &mut dyn Sql, seq: u64) -> Result<Option<Entry>, StoreError> {
+    let seq = i64::try_from(seq).unwrap_or(i64::MAX);
     let statement = format!("SELECT {COLUMNS} FROM trail_entries e WHERE e.seq = ?1");
     query_one(sql, &statement, &[Value::Integer(seq)], read_entry)
 }
@@ -313,7 +335,7 @@ fn fields_match(query: &Query, entry: &Entry) -> bool {
         .is_ok_and(|body| query.fields.iter().all(|field| field.matches(&body)))
 }
 
-fn read_entry(row: &dyn Row) -> Result<Entry, StoreError> {
+pub(crate) fn read_entry(row: &dyn Row) -> Result<Entry, StoreError> {
     fn parsed<T: std::str::FromStr>(row: &dyn Row, column: usize) -> Result<T, StoreError> {
         row.text(column)?.parse().map_err(|_| damaged(row, column))
     }

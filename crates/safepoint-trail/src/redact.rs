@@ -12,8 +12,9 @@ use safepoint_model::Digest;
 use serde_json::Value;
 use sha2::Sha256;
 
-/// Shapes of secrets: a name, and an expression whose group `s`, or else the whole match, is the secret.
-const SHAPES: [(&str, &str); 14] = [
+/// Shapes of secrets: a name, and an expression whose group `s` (or `d` or `q`,
+/// between quotes), or else the whole match, is the secret.
+const SHAPES: [(&str, &str); 18] = [
     (
         "private-key",
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----[^\x00]*?(-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|$)",
@@ -37,14 +38,18 @@ const SHAPES: [(&str, &str); 14] = [
         "jwt",
         r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
     ),
-    ("address", r"://[^/\s:@]*:(?P<s>[^/\s@]+)@"),
+    ("address", r#"://[^/\s:@"']*:(?P<s>[^\s"']+)@"#),
+    ("address", r#"://(?P<s>[^/\s:@"']{12,})@"#),
     (
         "authorization",
         r"(?i)\b(?:bearer|basic|token)\s+(?P<s>[A-Za-z0-9._~+/-]{16,}=*)",
     ),
+    ("cookie", r"(?i)\bcookie:\s*(?P<s>[^\r\n'\x22]{6,})"),
+    ("login", r"(?:^|\s)-(?:u|-user)[ =]?[^\s:]+:(?P<s>\S{4,})"),
+    ("login", r"\bmysql(?:dump|admin)?\s(?:.*\s)?-p(?P<s>\S{4,})"),
     (
         "named",
-        r#"(?i)(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)[a-z0-9_.-]*["']?\s*(?:[:=]\s*|\s)["']?(?P<s>[^\s"',;&|<>\[]{6,})"#,
+        r#"(?i)(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|\b(?:[a-z0-9]+_)*(?:pass|pwd))[a-z0-9_.-]*["']?\s*(?:[:=]\s*|\s)(?:"(?P<d>[^"]{4,})"|'(?P<q>[^']{4,})'|(?P<s>[^\s"'&|<>\[]{6,}))"#,
     ),
 ];
 
@@ -102,17 +107,26 @@ impl Redactor {
                     );
                 }
                 for (name, value) in fields {
-                    match value {
-                        Value::String(text) if is_telling(name) => {
-                            if !text.is_empty() && !is_mark(text) {
-                                *text = self.mark("named", text);
-                            }
-                        }
-                        other => self.redact(other),
+                    if is_telling(name) {
+                        self.redact_all(value);
+                    } else {
+                        self.redact(value);
                     }
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Takes out every text below a telling name. Numbers stay: `tokens` counts more often than it opens.
+    fn redact_all(&self, value: &mut Value) {
+        match value {
+            Value::String(text) if !text.is_empty() && !is_mark(text) => {
+                *text = self.mark("named", text);
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_all(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.redact_all(value)),
+            _ => {}
         }
     }
 
@@ -133,7 +147,8 @@ impl Redactor {
             clean = shape
                 .replace_all(&clean, |captures: &regex::Captures<'_>| {
                     let whole = captures.get_match();
-                    let secret = captures.name("s").unwrap_or(whole);
+                    let group = ["s", "d", "q"].iter().find_map(|name| captures.name(name));
+                    let secret = group.unwrap_or(whole);
                     if is_mark(secret.as_str()) {
                         return whole.as_str().to_owned();
                     }
@@ -225,6 +240,15 @@ mod tests {
             "mysql --password hunter22",
             "curl -H 'Authorization: Bearer hunter22hunter22'",
             "{\"api_key\": \"hunter22\"}",
+            "password=\"hunter22 and more\" next",
+            "password=ab,hunter22",
+            "curl -u ada:hunter22 https://example.com",
+            "mysql -h db -phunter22 app",
+            "DB_PASS=hunter22",
+            "pwd='my hunter22'",
+            "Cookie: session=hunter22",
+            "git clone https://hunter22hunter22@example.com/x",
+            "postgres://me:p@ss/hunter22@db/x",
         ] {
             let clean = redacted(json!(text));
             assert!(!clean.contains("hunter22"), "{clean}");
@@ -234,6 +258,11 @@ mod tests {
         );
         assert!(clean.contains("\"token_count\":5"), "{clean}");
         assert_eq!(clean.matches("[redacted:named:").count(), 3, "{clean}");
+        let deep = redacted(
+            json!({"credentials": {"user": "ada", "keys": ["one", "two"]}, "tokens": 1234}),
+        );
+        assert_eq!(deep.matches("[redacted:named:").count(), 3, "{deep}");
+        assert!(deep.contains("1234"), "{deep}");
         let key = redacted(json!({"ghp_abcdefghijklmnopqrstuvwxyz0123456789": 1}));
         assert!(!key.contains("ghp_"), "{key}");
     }

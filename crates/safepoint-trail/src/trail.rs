@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use safepoint_model::{Clock, Digest, Entropy};
 use safepoint_store::{Blobs, Component, Durability, Migration, Sql, Store, StoreError};
 
-use crate::append::{Appender, Draft, Prepared, State, StoredHead};
+use crate::append::{Appender, Draft, Prepared, State, StoredHead, each_leaf_hash};
 use crate::head::SignedHead;
 use crate::note::PublicKey;
-use crate::origin::{self, Log};
+use crate::origin::{self, Log, Other};
 use crate::redact::Redactor;
-use crate::tree;
+use crate::verify::Bad;
 use crate::witness::Witness;
-use crate::{Actor, Entry, Kind, Stream, TrailError};
+use crate::{Actor, Entry, Kind, Stream, TrailError, proof, tree};
 
 /// The tables of the trail.
 pub const COMPONENT: Component = Component {
@@ -86,7 +86,10 @@ impl Trail {
     pub fn open(store: Arc<Store>, around: &Surroundings) -> Result<Self, TrailError> {
         store.migrate(&COMPONENT)?;
         let log = match store.read(Log::read)? {
-            Some(log) => log,
+            Some(log) => {
+                origin::refuse_exchanged(around, store.location(), &log)?;
+                log
+            }
             None => origin::create(&store, around)?,
         };
         let signer = log.signer(&around.keys)?;
@@ -112,16 +115,22 @@ impl Trail {
 
     /// The first entry of every trail says which log it is.
     fn record_beginning(&self, around: &Surroundings) -> Result<(), TrailError> {
-        if self.stored_head()?.size > 0 {
+        // Without a head something is wrong, and `verify` says what.
+        if self
+            .store
+            .read(StoredHead::read)?
+            .is_none_or(|head| head.size > 0)
+        {
             return Ok(());
         }
         let key = self.key().clone();
-        let lost = origin::lost_trail(around, self.store.location(), &key)?;
+        let replaced = origin::replaced(around, self.store.location(), &key)?;
         self.write(Durability::Sync, |writing| {
             if StoredHead::read(writing.sql())?.is_some_and(|head| head.size > 0) {
                 return Ok(()); // another process was faster
             }
-            let replaces = lost.map(|(origin, head)| {
+            let replaces = replaced.map(|other| {
+                let Other { origin, head, .. } = other;
                 serde_json::json!({"origin": origin, "size": head.size(), "root": head.root()})
             });
             writing.append(Draft {
@@ -194,6 +203,12 @@ impl Trail {
         Ok(SignedHead::open(&stored.note, self.key())?)
     }
 
+    /// How many entries the copy outside the database covers.
+    pub fn witnessed(&self) -> Result<u64, TrailError> {
+        let head = self.witness().head()?.map_err(TrailError::Tampered)?;
+        Ok(head.size())
+    }
+
     pub(crate) fn stored_head(&self) -> Result<StoredHead, TrailError> {
         self.store
             .read(StoredHead::read)?
@@ -201,10 +216,17 @@ impl Trail {
     }
 
     /// The proof that `entry` is in the trail, as C2SP `tlog-proof` text.
+    ///
+    /// It is checked before it is given away: an entry that was tampered with has none.
     pub fn prove(&self, entry: &Entry) -> Result<String, TrailError> {
         let head = self.witnessed_head()?;
-        let path = tree::prove_inclusion(self.witness(), entry.seq, head.size())?;
-        Ok(crate::proof::write_inclusion(entry, &path, &head))
+        let leaf = tree::leaf_hash(&entry.to_leaf());
+        let path = self.proven(
+            |witness| tree::prove_inclusion(witness, entry.seq, head.size()),
+            |path| tree::includes(&leaf, entry.seq, head.size(), &head.root(), path),
+            entry.seq,
+        )?;
+        Ok(proof::write_inclusion(entry, &path, &head))
     }
 
     /// The proof that the first `old_size` entries are still the first ones.
@@ -216,11 +238,48 @@ impl Trail {
                 head.size()
             )));
         }
-        let old_root = tree::frontier(self.witness(), old_size)?.root();
-        let path = tree::prove_consistency(self.witness(), old_size, head.size())?;
-        Ok(crate::proof::write_consistency(
-            old_size, &old_root, &path, &head,
-        ))
+        let old_root = || tree::frontier(self.witness(), old_size).map(|old| old.root());
+        let path = self.proven(
+            |witness| tree::prove_consistency(witness, old_size, head.size()),
+            |path| {
+                old_root().is_ok_and(|old_root| {
+                    tree::extends(old_size, &old_root, head.size(), &head.root(), path)
+                })
+            },
+            old_size,
+        )?;
+        let old_root = old_root()?;
+        Ok(proof::write_consistency(old_size, &old_root, &path, &head))
+    }
+
+    /// A path of hashes that holds; made anew once where a power cut has taken some.
+    fn proven(
+        &self,
+        path: impl Fn(&Witness) -> Result<Vec<Digest>, StoreError>,
+        holds: impl Fn(&[Digest]) -> bool,
+        seq: u64,
+    ) -> Result<Vec<Digest>, TrailError> {
+        if let Ok(path) = path(self.witness())
+            && holds(&path)
+        {
+            return Ok(path);
+        }
+        self.rebuild_witness()?;
+        let path = path(self.witness())?;
+        if holds(&path) {
+            return Ok(path);
+        }
+        let reason = "it is not the entry that was signed";
+        Err(TrailError::Tampered(Bad::at(seq, reason)))
+    }
+
+    /// Makes the hashes outside the database anew, where what is inside gives the signed root.
+    pub(crate) fn rebuild_witness(&self) -> Result<(), TrailError> {
+        let head = self.witness().head()?.map_err(TrailError::Tampered)?;
+        Ok(self.witness().rebuild(|from, take| {
+            self.store
+                .read(|sql| each_leaf_hash(sql, from, head.size(), take))
+        })?)
     }
 
     /// The head outside the database, brought up to the one inside first.
@@ -233,10 +292,4 @@ impl Trail {
         self.flush()?;
         self.witness().head()?.map_err(TrailError::Tampered)
     }
-}
-
-/// The digest of a blob that stands in place of a large body.
-pub(crate) fn blob_of(body: &[u8]) -> Option<Digest> {
-    let rest = body.strip_prefix(br#"{"$blob":{"sha256":""#)?;
-    std::str::from_utf8(rest.get(..64)?).ok()?.parse().ok()
 }

@@ -18,10 +18,9 @@ use serde::Serialize;
 
 use crate::append::StoredHead;
 use crate::blocks;
-use crate::entry::{ENTRY_TAG, Fields};
+use crate::entry::{ENTRY_TAG, Fields, blob_of};
 use crate::head::SignedHead;
 use crate::note::PublicKey;
-use crate::trail::blob_of;
 use crate::tree::Frontier;
 use crate::{Trail, TrailError};
 
@@ -78,30 +77,40 @@ impl Trail {
     pub fn verify(&self, progress: impl FnMut(u64)) -> Result<Verification, TrailError> {
         // The head outside is read first: it may only lag behind what is read next.
         let outside = self.witness().head()?;
-        let (stored, lowest, end) = self.store().read(extent)?;
+        let (stored, lowest, highest) = self.store().read(extent)?;
         let inside = match &stored {
             Some(stored) => open_stored(stored, self.key()),
             None => Err("the head in the database is gone"),
         };
         let witnessed = outside.as_ref().map_or(0, SignedHead::size);
         let covered = inside.as_ref().map_or(witnessed, SignedHead::size);
+        let end = witnessed.max(covered);
         let mut check = Check {
             trail: self,
             outside: outside.as_ref().ok(),
             inside: inside.as_ref().ok(),
+            peaks: stored.as_ref().map(|stored| stored.peaks.as_slice()),
             frontier: Frontier::empty(),
             streams: HashMap::new(),
+            suspect: None,
         };
-        let scanned = check.scan(end.max(witnessed).max(covered), progress)?;
-        let checked = check.frontier.size();
+        let scanned = check.scan(end, progress)?;
+        let (checked, suspect) = (check.frontier.size(), check.suspect.take());
+        let beyond = i64::try_from(end).is_ok_and(|end| highest >= end);
         let found = [
             scanned,
             (lowest < 0)
                 .then(|| Bad::at(0, format!("an entry stands before the first, at {lowest}"))),
+            beyond.then(|| Bad::at(end, "it is not covered by the signed head")),
             outside.as_ref().err().cloned(),
             inside.err().map(|reason| Bad::at(witnessed, reason)),
         ];
         let first_bad = found.into_iter().flatten().min_by_key(|bad| bad.seq);
+        if first_bad.is_none() && suspect.is_some() {
+            // The entries give the root that was signed, so it is the hashes
+            // outside that are damaged: a power cut took them.
+            self.rebuild_witness()?;
+        }
         Ok(Verification {
             checked,
             witnessed,
@@ -128,23 +137,20 @@ impl Trail {
     }
 }
 
-/// The head row, the lowest place and one past the highest.
+/// The head row, the lowest place and the highest; -1 in an empty trail.
 fn extent(
     sql: &mut dyn safepoint_store::Sql,
-) -> Result<(Option<StoredHead>, i64, u64), StoreError> {
+) -> Result<(Option<StoredHead>, i64, i64), StoreError> {
     let stored = StoredHead::read(sql)?;
     let bounds = query_one(
         sql,
         "SELECT min(seq), max(seq) FROM trail_entries",
         &[],
-        |row| {
-            // Both are NULL in an empty trail.
-            let (low, high) = (row.integer(0).unwrap_or(0), row.integer(1).unwrap_or(-1));
-            Ok((low, u64::try_from(high + 1).unwrap_or(0)))
-        },
+        // Both are NULL in an empty trail.
+        |row| Ok((row.integer(0).unwrap_or(0), row.integer(1).unwrap_or(-1))),
     )?;
-    let (lowest, end) = bounds.unwrap_or((0, 0));
-    Ok((stored, lowest, end))
+    let (lowest, highest) = bounds.unwrap_or((0, -1));
+    Ok((stored, lowest, highest))
 }
 
 fn open_stored(stored: &StoredHead, key: &PublicKey) -> Result<SignedHead, &'static str> {
@@ -161,8 +167,13 @@ struct Check<'a> {
     trail: &'a Trail,
     outside: Option<&'a SignedHead>,
     inside: Option<&'a SignedHead>,
+    /// The peaks beside the head in the database.
+    peaks: Option<&'a [Digest]>,
     frontier: Frontier,
     streams: HashMap<Vec<u8>, Digest>,
+    /// The first entry that differs from the hash outside. Whether the entry or
+    /// the hash is wrong is known when the signed root is reached.
+    suspect: Option<u64>,
 }
 
 /// What one thread found in one piece of the trail.
@@ -178,6 +189,8 @@ struct Piece {
     last_names: [Vec<u8>; 3],
     first_time: i64,
     last_time: i64,
+    /// The first entry that differs from the hash outside, or has none there.
+    suspect: Option<u64>,
     bad: Option<Bad>,
 }
 
@@ -222,7 +235,7 @@ impl Check<'_> {
                     stop.store(true, Ordering::Relaxed);
                 }
             }
-            Ok(bad.or_else(|| self.check_ends()))
+            Ok(bad)
         })
     }
 
@@ -235,50 +248,67 @@ impl Check<'_> {
         let from = self.frontier.size();
         let mut bad = piece.bad;
         let mut note = |found: Bad| {
-            if bad.as_ref().is_none_or(|bad| found.seq < bad.seq) {
+            if bad.as_ref().is_none_or(|bad| found.seq <= bad.seq) {
                 bad = Some(found);
             }
         };
         if !piece.leaves.is_empty() && piece.first_time <= *last_time {
-            note(Bad::at(
-                from,
-                "its time is not after that of the entry before it",
-            ));
+            note(Bad::at(from, OUT_OF_TIME));
         }
         for (stream, seq, prev) in piece.opened {
             if self.streams.get(&stream) != prev.as_ref() {
-                note(Bad::at(
-                    seq,
-                    "it does not follow the entry before it in its stream",
-                ));
+                note(Bad::at(seq, OUT_OF_CHAIN));
             }
         }
-        let outside = self.outside.map(|head| (head.size(), head.root()));
-        let inside = self.inside.map(|head| (head.size(), head.root()));
+        self.suspect = self.suspect.or(piece.suspect);
         for leaf in piece.leaves {
             self.frontier.push(leaf, |_, _| {});
-            let size = self.frontier.size();
-            for (signed, root) in [outside, inside].into_iter().flatten() {
-                if size == signed && self.frontier.root() != root {
-                    note(Bad::at(
-                        size - 1,
-                        "the root over the entries up to here is not the signed one",
-                    ));
-                }
+            if let Some(found) = self.check_heads() {
+                note(found);
             }
         }
         self.streams.extend(piece.closed);
         *last_time = piece.last_time;
-        bad
+        // Where the scan ends early, the signed root is never reached.
+        let undecided = self.suspect.filter(|_| {
+            self.outside
+                .is_some_and(|head| self.frontier.size() < head.size())
+        });
+        match (bad, undecided) {
+            (Some(bad), Some(suspect)) if suspect <= bad.seq => Some(Bad::at(suspect, NOT_SIGNED)),
+            (bad, _) => bad,
+        }
     }
 
-    /// Compares where the entries end with where the heads say they end.
-    fn check_ends(&self) -> Option<Bad> {
+    /// Compares the tree over the entries so far with the heads that are signed for this size.
+    fn check_heads(&self) -> Option<Bad> {
         let size = self.frontier.size();
-        let signed = self.inside.map_or(size, SignedHead::size);
-        (size > signed).then(|| Bad::at(signed, "it is not covered by the signed head"))
+        let signed = |head: &&SignedHead| head.size() == size;
+        let (outside, inside) = (self.outside.filter(signed), self.inside.filter(signed));
+        if outside.is_none() && inside.is_none() {
+            return None;
+        }
+        let root = self.frontier.root();
+        if outside.is_some_and(|head| head.root() != root) {
+            return Some(Bad::at(self.suspect.unwrap_or(size - 1), NOT_SIGNED));
+        }
+        if inside.is_some_and(|head| head.root() != root) {
+            let reason = "the root over the entries up to here is not the signed one";
+            return Some(Bad::at(size - 1, reason));
+        }
+        let known = inside.is_none() || self.peaks == Some(self.frontier.peaks());
+        (!known).then(|| {
+            Bad::at(
+                size - 1,
+                "the peaks beside the signed head are not those of the tree",
+            )
+        })
     }
 }
+
+const NOT_SIGNED: &str = "it is not the entry that was signed";
+const OUT_OF_TIME: &str = "its time is not after that of the entry before it";
+const OUT_OF_CHAIN: &str = "it does not follow the entry before it in its stream";
 
 /// Hashes entries `from..to` anew.
 fn read_piece(trail: &Trail, from: u64, to: u64, witnessed: u64) -> Result<Piece, StoreError> {
@@ -287,13 +317,13 @@ fn read_piece(trail: &Trail, from: u64, to: u64, witnessed: u64) -> Result<Piece
     } else {
         Vec::new()
     };
-    let known = known.as_chunks::<32>().0;
     let mut piece = Piece {
         leaves: Vec::with_capacity((to - from) as usize),
         opened: Vec::new(),
         closed: HashMap::new(),
         names: HashSet::new(),
         last_names: Default::default(),
+        suspect: None,
         first_time: i64::MAX,
         last_time: i64::MIN,
         bad: None,
@@ -308,8 +338,13 @@ fn read_piece(trail: &Trail, from: u64, to: u64, witnessed: u64) -> Result<Piece
             &mut |row| {
                 let seq = from + piece.leaves.len() as u64;
                 let known = known.get(piece.leaves.len());
-                match check_entry(trail, row, seq, known, &mut frame, &mut piece) {
-                    Ok(()) => Ok(Flow::More),
+                match check_entry(trail, row, seq, &mut frame, &mut piece) {
+                    Ok(()) => {
+                        if seq < witnessed && piece.leaves.last() != known {
+                            piece.suspect.get_or_insert(seq);
+                        }
+                        Ok(Flow::More)
+                    }
                     Err(reason) => {
                         piece.bad = Some(Bad::at(seq, reason));
                         Ok(Flow::Enough)
@@ -335,7 +370,6 @@ fn check_entry(
     trail: &Trail,
     row: &dyn Row,
     seq: u64,
-    known: Option<&[u8; 32]>,
     frame: &mut Frame,
     piece: &mut Piece,
 ) -> Result<(), String> {
@@ -359,11 +393,8 @@ fn check_entry(
     if text(9).map_err(unreadable)? != hash.as_bytes() {
         return Err("its content does not match its hash".into());
     }
-    if known.is_some_and(|known| known != hash.as_bytes()) {
-        return Err("it is not the entry that was signed".into());
-    }
     if fields.time <= piece.last_time && !piece.leaves.is_empty() {
-        return Err("its time is not after that of the entry before it".into());
+        return Err(OUT_OF_TIME.into());
     }
     let prev = match fields.prev_hash {
         [] => None,
@@ -371,7 +402,7 @@ fn check_entry(
     };
     match piece.closed.get_mut(fields.stream) {
         Some(last) if prev.as_ref() != Some(last) => {
-            return Err("it does not follow the entry before it in its stream".into());
+            return Err(OUT_OF_CHAIN.into());
         }
         Some(last) => *last = hash,
         None => {

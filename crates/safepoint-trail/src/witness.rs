@@ -14,10 +14,13 @@
 //! | `store` | the address of the store, without password |
 //!
 //! Hashes are written at fixed places before the head that covers them, and
-//! the two slots take turns, each no larger than a disk sector. So a crash at
-//! any instant leaves a head with its hashes; writing them again is harmless.
-//! Nothing here is synced: the head in the database is the durable one, and
-//! this copy may only ever lag behind it, never run ahead.
+//! the two slots take turns, each no larger than a disk sector. So a killed
+//! process leaves a head with its hashes; writing them again is harmless.
+//!
+//! Nothing here is synced. The head in the database is the durable one, and
+//! this copy may lag behind it, never run ahead. A power cut may leave the head
+//! without some of its hashes; they are then made anew from the database, if
+//! and only if what is there gives the root that was signed.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -26,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use safepoint_model::Digest;
 use safepoint_store::durable::{self, Access};
-use safepoint_store::{Location, StoreError, fault};
+use safepoint_store::{StoreError, fault};
 
 use crate::head::SignedHead;
 use crate::note::PublicKey;
@@ -60,20 +63,17 @@ struct State {
 }
 
 impl Witness {
-    /// Makes the directory for a new log whose first head, over nothing, is `head`.
+    /// Makes the directory for a new log whose first head, over nothing, is
+    /// `head`, and whose store is at `place`.
     pub(crate) fn create(
         directory: &Path,
         key: &PublicKey,
-        store: &Location,
+        place: &str,
         head: &SignedHead,
     ) -> Result<Self, StoreError> {
         durable::create_directory(directory)?;
         durable::write(&directory.join("hashes.0"), &[], Access::Private)?;
-        durable::write(
-            &directory.join("store"),
-            store.to_string().as_bytes(),
-            Access::Private,
-        )?;
+        durable::write(&directory.join("store"), place.as_bytes(), Access::Private)?;
         let mut slots = padded(head)?.to_vec();
         slots.resize(2 * SLOT, b'\n');
         // Last, because its presence says that the rest is there.
@@ -109,15 +109,15 @@ impl Witness {
         head
     }
 
-    /// Brings the copy up to `head`. `leaves(from)` gives the leaf hashes from
-    /// there up to the size of `head`.
+    /// Brings the copy up to `head`. `leaves(from, take)` hands the leaf hashes
+    /// from there up to the size of `head` to `take`.
     pub(crate) fn advance(
         &self,
         head: &SignedHead,
-        leaves: impl FnOnce(u64) -> Result<Vec<Digest>, StoreError>,
+        leaves: impl Fn(u64, &mut dyn FnMut(Digest)) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut state = self.lock()?;
-        let advanced = self.advance_locked(&mut state, head, leaves);
+        let advanced = self.advance_locked(&mut state, head, &leaves);
         if advanced.is_err() {
             *state = State::default();
         }
@@ -129,61 +129,87 @@ impl Witness {
         &self,
         state: &mut State,
         head: &SignedHead,
-        leaves: impl FnOnce(u64) -> Result<Vec<Digest>, StoreError>,
+        leaves: &Leaves<'_>,
     ) -> Result<(), StoreError> {
         let current = self.read_head(state)?.map_err(StoreError::seal)?;
         if current.size() > head.size() || current == *head {
             return Ok(()); // another process was faster
         }
-        let mut frontier = match state.frontier.take() {
+        let frontier = match state.frontier.take() {
             Some(frontier) if frontier.size() == current.size() => frontier,
-            _ => tree::frontier(self, current.size())?,
+            // Where a power cut has taken hashes, begin anew.
+            _ => self.frontier_of(&current).unwrap_or(Frontier::empty()),
         };
-        if frontier.root() != current.root() {
-            return Err(StoreError::seal(Bad::at(
-                current.size().saturating_sub(1),
-                "the hashes kept outside the database do not match their signed head",
-            )));
-        }
-        let from = frontier.size();
-        let mut levels: Vec<Vec<u8>> = Vec::new();
-        for leaf in leaves(from)? {
-            frontier.push(leaf, |height, hash| {
-                if height % LEVEL_HEIGHT == 0 {
-                    let level = (height / LEVEL_HEIGHT) as usize;
-                    if levels.len() <= level {
-                        levels.resize(level + 1, Vec::new());
-                    }
-                    if let Some(level) = levels.get_mut(level) {
-                        level.extend_from_slice(hash.as_bytes());
-                    }
-                }
-            });
-        }
-        if frontier.size() != head.size() || frontier.root() != head.root() {
-            return Err(StoreError::seal(Bad::at(
-                from,
-                "the database does not continue what was signed before",
-            )));
-        }
-        for (level, bytes) in levels.iter().enumerate() {
-            self.write_hashes(level as u32, from, bytes)?;
-        }
+        let grown = self.grow(frontier, &current, head, leaves)?;
         fault::point("witness.hashes_written");
         self.write_head(state, head)?;
         fault::point("witness.head_written");
-        state.frontier = Some(frontier);
+        state.frontier = Some(grown);
         Ok(())
     }
 
-    /// Writes the hashes of one level that leaves from `from` on have completed.
-    fn write_hashes(&self, level: u32, from: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Makes all hashes under the present head anew.
+    pub(crate) fn rebuild(
+        &self,
+        leaves: impl Fn(u64, &mut dyn FnMut(Digest)) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.lock()?;
+        state.frontier = None;
+        let rebuilt = self.read_head(&mut state).and_then(|current| {
+            let current = current.map_err(StoreError::seal)?;
+            self.grow(Frontier::empty(), &current, &current, &leaves)
+        });
+        self.unlock();
+        rebuilt.map(drop)
+    }
+
+    /// The right edge of the tree under `head`, if the hashes for it are there and right.
+    pub(crate) fn frontier_of(&self, head: &SignedHead) -> Option<Frontier> {
+        let frontier = tree::frontier(self, head.size()).ok()?;
+        (frontier.root() == head.root()).then_some(frontier)
+    }
+
+    /// Writes the hashes from `frontier` up to `head`, which must continue `current`.
+    fn grow(
+        &self,
+        mut frontier: Frontier,
+        current: &SignedHead,
+        head: &SignedHead,
+        leaves: &Leaves<'_>,
+    ) -> Result<Frontier, StoreError> {
+        let from = frontier.size();
+        let mut hashes = HashWriter::new(self, from);
+        let mut continues = from == current.size();
+        let mut written = Ok(());
+        leaves(from, &mut |leaf| {
+            if frontier.size() >= head.size() {
+                return; // added since
+            }
+            frontier.push(leaf, |height, hash| hashes.push(height, hash));
+            if frontier.size() == current.size() {
+                continues = frontier.root() == current.root();
+            }
+            if written.is_ok() && hashes.is_large() {
+                written = hashes.flush();
+            }
+        })?;
+        written.and_then(|()| hashes.flush())?;
+        if !continues || frontier.size() != head.size() || frontier.root() != head.root() {
+            return Err(StoreError::seal(Bad::at(
+                current.size().min(head.size()),
+                "the database does not continue what was signed before",
+            )));
+        }
+        Ok(frontier)
+    }
+
+    /// Writes hashes of one level from `place` on.
+    fn write_hashes(&self, level: u32, place: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.level_path(level);
-        let place = (from >> (level * LEVEL_HEIGHT)) * HASH;
         let written = if level == 0 {
-            self.leaves.write_all_at(bytes, place)
+            self.leaves.write_all_at(bytes, place * HASH)
         } else {
-            writable_or_new(&path).and_then(|file| file.write_all_at(bytes, place))
+            writable_or_new(&path).and_then(|file| file.write_all_at(bytes, place * HASH))
         };
         written.map_err(|error| StoreError::file("write", path, error))
     }
@@ -236,12 +262,22 @@ impl Witness {
         })
     }
 
-    /// Leaf hashes `from..to`, as they were when they were signed.
-    pub(crate) fn leaves(&self, from: u64, to: u64) -> Result<Vec<u8>, StoreError> {
-        self.read_hashes(0, from, to - from)
+    /// Leaf hashes `from..to`, as they were when they were signed; fewer where some are lost.
+    pub(crate) fn leaves(&self, from: u64, to: u64) -> Result<Vec<Digest>, StoreError> {
+        let mut bytes = vec![0; (to.saturating_sub(from) * HASH) as usize];
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.leaves.read_at(rest, from * HASH + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) => return Err(StoreError::file("read", self.level_path(0), error)),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(digests(&bytes))
     }
 
-    fn read_hashes(&self, level: u32, from: u64, count: u64) -> Result<Vec<u8>, StoreError> {
+    fn read_hashes(&self, level: u32, from: u64, count: u64) -> Result<Vec<Digest>, StoreError> {
         let path = self.level_path(level);
         let mut bytes = vec![0; (count * HASH) as usize];
         let read = if level == 0 {
@@ -250,7 +286,7 @@ impl Witness {
             File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, from * HASH))
         };
         read.map_err(|error| StoreError::file("read", path, error))?;
-        Ok(bytes)
+        Ok(digests(&bytes))
     }
 
     fn level_path(&self, level: u32) -> PathBuf {
@@ -277,13 +313,7 @@ impl Nodes for Witness {
     /// Levels in between are computed from the stored one below, at most 128 nodes.
     fn node(&self, height: u32, index: u64) -> Result<Digest, StoreError> {
         let (level, above) = (height / LEVEL_HEIGHT, height % LEVEL_HEIGHT);
-        let bytes = self.read_hashes(level, index << above, 1 << above)?;
-        let mut nodes: Vec<Digest> = bytes
-            .as_chunks::<32>()
-            .0
-            .iter()
-            .map(|hash| Digest::from_bytes(*hash))
-            .collect();
+        let mut nodes = self.read_hashes(level, index << above, 1 << above)?;
         while nodes.len() > 1 {
             nodes = nodes
                 .as_chunks::<2>()
@@ -295,6 +325,61 @@ impl Nodes for Witness {
         nodes.first().copied().ok_or_else(|| {
             StoreError::corrupted(self.level_path(level).display().to_string(), "empty")
         })
+    }
+}
+
+/// Hands the leaf hashes from a place on to whoever takes them.
+type Leaves<'a> = dyn Fn(u64, &mut dyn FnMut(Digest)) -> Result<(), StoreError> + 'a;
+
+fn digests(bytes: &[u8]) -> Vec<Digest> {
+    let (hashes, _) = bytes.as_chunks::<32>();
+    hashes
+        .iter()
+        .map(|hash| Digest::from_bytes(*hash))
+        .collect()
+}
+
+/// Collects the hashes of each level and writes them in large pieces.
+struct HashWriter<'a> {
+    witness: &'a Witness,
+    /// For each level: the place of the next hash, and the hashes waiting to be written from there.
+    levels: Vec<(u64, Vec<u8>)>,
+}
+
+impl<'a> HashWriter<'a> {
+    /// A writer of what leaves from `from` on complete.
+    fn new(witness: &'a Witness, from: u64) -> Self {
+        let place = |level: u32| from >> (level * LEVEL_HEIGHT);
+        Self {
+            witness,
+            levels: (0..u64::BITS / LEVEL_HEIGHT)
+                .map(|level| (place(level), Vec::new()))
+                .collect(),
+        }
+    }
+
+    fn push(&mut self, height: u32, hash: Digest) {
+        if height.is_multiple_of(LEVEL_HEIGHT)
+            && let Some((_, bytes)) = self.levels.get_mut((height / LEVEL_HEIGHT) as usize)
+        {
+            bytes.extend_from_slice(hash.as_bytes());
+        }
+    }
+
+    fn is_large(&self) -> bool {
+        let leaves = self.levels.first();
+        leaves.is_some_and(|(_, bytes)| bytes.len() >= 1 << 20)
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        for (level, (place, bytes)) in (0..).zip(&mut self.levels) {
+            if !bytes.is_empty() {
+                self.witness.write_hashes(level, *place, bytes)?;
+                *place += bytes.len() as u64 / HASH;
+                bytes.clear();
+            }
+        }
+        Ok(())
     }
 }
 

@@ -170,6 +170,28 @@ on_every_store! {
         assert_eq!(trail.verify(|_| {}).unwrap().first_bad, None);
     }
 
+    fn tr_10_an_entry_that_failed_fails_what_it_guarded(room: Room) {
+        let trail = room.trail();
+        trail.store().migrate(&STATE).unwrap();
+        let mut reserved = draft("s", 1);
+        reserved.body = serde_json::json!({"$blob": {"sha256": "0".repeat(64), "size": 1}});
+        assert!(matches!(trail.append(reserved, Durability::Sync), Err(TrailError::ReservedField)));
+        // The caller overlooks that the entry was not written.
+        let overlooked: Result<(), TrailError> = trail.write(Durability::Sync, |writing| {
+            writing.sql().execute("INSERT INTO things VALUES (?1)", &[Value::Text("x")])?;
+            let rename = "ALTER TABLE trail_blocks RENAME TO gone";
+            writing.sql().execute(rename, &[])?;
+            let mut other = draft("s", 1);
+            other.kind = "never_seen".parse().unwrap();
+            let _ = writing.append(other);
+            Ok(())
+        });
+        assert!(overlooked.is_err());
+        assert_eq!(things(&trail), 0);
+        append(&trail, "s", 2);
+        assert_eq!(trail.verify(|_| {}).unwrap().first_bad, None);
+    }
+
     fn a_machine_without_the_key_cannot_append(room: Room) {
         drop(room.filled_trail(2));
         let mut elsewhere = room.surroundings();

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use safepoint_store::Durability;
+use safepoint_trail::TrailError;
 use testkit::{Database, Room, Seeded, draft, on_every_store};
 
 /// The example that cargo builds beside the tests.
@@ -178,4 +179,60 @@ fn tr_04_a_torn_copy_of_the_head_is_not_tampering() {
         assert_eq!((found.first_bad, found.witnessed), (None, 9), "{torn}");
     }
     check(&room, &[], "after the torn copies");
+}
+
+#[test]
+fn tr_04_hashes_lost_outside_are_made_anew_and_not_tampering() {
+    let room = Room::new(Database::Sqlite);
+    let trail = room.trail();
+    let added: Result<(), TrailError> = trail.write(Durability::Sync, |writing| {
+        (0..700).try_for_each(|number| writing.append(draft("s", number)).map(drop))
+    });
+    added.unwrap();
+    let id = trail.key().name().rsplit('/').next().unwrap().to_owned();
+    drop(trail);
+    let path = |level: u32| room.witnesses().join(&id).join(format!("hashes.{level}"));
+    let whole = [
+        std::fs::read(path(0)).unwrap(),
+        std::fs::read(path(1)).unwrap(),
+    ];
+    let damages: [&dyn Fn(); 5] = [
+        &|| cut(&path(0), 64),
+        &|| cut(&path(0), 700 * 32),
+        &|| cut(&path(1), 40),
+        &|| zero(&path(0), 100 * 32, 32),
+        &|| zero(&path(1), 0, 64),
+    ];
+    for (number, damage) in damages.iter().enumerate() {
+        // First by verification, then by a proof, then by the next entry.
+        damage();
+        let found = room.trail().verify(|_| {}).unwrap();
+        assert_eq!(found.first_bad, None, "{number}");
+        damage();
+        let trail = room.trail();
+        let entry = trail.find("100").unwrap();
+        trail.prove(&entry).unwrap();
+        drop(trail);
+        damage();
+        check(&room, &[], &format!("damage {number}"));
+        let now = [
+            std::fs::read(path(0)).unwrap(),
+            std::fs::read(path(1)).unwrap(),
+        ];
+        for (whole, now) in whole.iter().zip(now) {
+            assert!(now.starts_with(whole), "{number} is not mended");
+        }
+    }
+}
+
+fn cut(path: &std::path::Path, bytes: u64) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let length = file.metadata().unwrap().len();
+    file.set_len(length - bytes.min(length)).unwrap();
+}
+
+fn zero(path: &std::path::Path, place: u64, bytes: usize) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.write_all_at(&vec![0; bytes], place).unwrap();
 }

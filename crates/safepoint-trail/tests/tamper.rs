@@ -8,7 +8,7 @@
 )]
 
 use safepoint_model::Digest;
-use safepoint_store::{Durability, StoreError};
+use safepoint_store::Durability;
 use safepoint_trail::head::Head;
 use safepoint_trail::note::Signer;
 use safepoint_trail::tree::Frontier;
@@ -65,16 +65,14 @@ fn forge_head(room: &Room, entries: &[Entry], origin: &str) {
         root: frontier.root(),
     };
     let forger = Signer::generate(origin, &Seeded::new(99)).unwrap();
-    let (root, peaks) = (frontier.root().to_string(), frontier.peaks());
-    let peaks: String = peaks.iter().map(Digest::to_string).collect();
+    let peaks: String = frontier.peaks().iter().map(Digest::to_string).collect();
     let blob = |hex: &str| match room.database() {
         Database::Sqlite => format!("x'{hex}'"),
         Database::Postgres => format!("'\\x{hex}'"),
     };
     room.tamper(&format!(
-        "UPDATE trail_head SET size = {}, root = {}, peaks = {}, note = '{}'",
+        "UPDATE trail_head SET size = {}, peaks = {}, note = '{}'",
         frontier.size(),
-        blob(&root),
         blob(&peaks),
         head.sign(&forger).note(),
     ));
@@ -276,7 +274,7 @@ on_every_store! {
             let forger = Signer::generate(name, &Seeded::new(5)).unwrap();
             room.tamper(&format!("UPDATE trail_log SET verifier_key = '{}'", forger.public()));
             let error = Trail::open(room.store(), &room.surroundings()).unwrap_err();
-            assert!(matches!(error, TrailError::Store(StoreError::Corrupted { .. })), "{name}: {error}");
+            assert!(matches!(error, TrailError::Tampered(_)), "{name}: {error}");
         }
     }
 
@@ -304,6 +302,85 @@ on_every_store! {
         assert_eq!(verify(&room).first_bad, None);
         remove_directory(&room.path().join("blobs"));
         expect_bad(&room, 4, "blob");
+    }
+
+    fn tr_04_a_forged_time_of_the_last_entry_is_not_built_upon(room: Room) {
+        drop(room.filled_trail(5));
+        room.tamper("UPDATE trail_entries SET time = 253402300000000000 WHERE seq = 5");
+        let error = room.trail().append(draft("s", 1), Durability::Sync).unwrap_err();
+        assert!(matches!(error, TrailError::Tampered(_)), "{error}");
+        expect_bad(&room, 5, "does not match its hash");
+    }
+
+    fn tr_04_a_forged_last_entry_of_a_stream_is_not_chained_to(room: Room) {
+        let trail = room.filled_trail(6);
+        let mut entries = room.entries(&trail);
+        assert_eq!(entries[5].stream.as_str(), "stream-1");
+        entries[5] = forged(&entries[5], |entry| entry.body = "{}".into());
+        room.rewrite(&entries);
+        let error = room.trail().append(draft("stream-1", 1), Durability::Sync).unwrap_err();
+        assert!(matches!(error, TrailError::Tampered(_)), "{error}");
+        room.trail().append(draft("stream-2", 1), Durability::Sync).unwrap();
+    }
+
+    fn tr_04_nothing_is_signed_on_top_of_a_fork(room: Room) {
+        // Another machine has seen less than the database once held.
+        drop(room.filled_trail(4));
+        let mut other = room.surroundings();
+        other.witnesses = room.path().join("other");
+        drop(Trail::open(room.store(), &other).unwrap());
+        let trail = room.trail();
+        append(&trail, "s", 1);
+        let forked = room.entries(&trail);
+        append(&trail, "s", 2);
+        drop(trail);
+        // An entry behind the other machine's witness is changed; the head stays genuine.
+        let mut entries = room.entries(&room.trail());
+        entries[5] = forged(&forked[5], |entry| entry.body = "{}".into());
+        room.rewrite(&entries);
+        let trail = Trail::open(room.store(), &other).unwrap();
+        let before = room.entries(&trail).len();
+        let error = trail.append(draft("s", 3), Durability::Sync).unwrap_err();
+        assert!(matches!(error, TrailError::Tampered(_)), "{error}");
+        assert_eq!(room.entries(&trail).len(), before, "nothing was added");
+    }
+
+    fn tr_04_an_entry_far_behind_the_end_is_found(room: Room) {
+        drop(room.filled_trail(5));
+        let far = i64::MAX;
+        room.tamper(&format!("INSERT INTO trail_entries SELECT {far}, id, time, stream, actor, kind, action_id, body, prev_hash, hash FROM trail_entries WHERE seq = 3"));
+        expect_bad(&room, 6, "not covered by the signed head");
+        let query = safepoint_trail::Query {
+            since: Some(safepoint_model::Timestamp::from_micros(0)),
+            ..Default::default()
+        };
+        let listed = room.trail().entries(&query, |_| Ok::<_, TrailError>(safepoint_store::Flow::More));
+        listed.unwrap();
+    }
+
+    fn tr_04_changed_peaks_are_found(room: Room) {
+        drop(room.filled_trail(5));
+        let zeros = match room.database() {
+            Database::Sqlite => "zeroblob(64)",
+            Database::Postgres => "decode(repeat('00', 64), 'hex')",
+        };
+        room.tamper(&format!("UPDATE trail_head SET peaks = {zeros}"));
+        expect_bad(&room, 5, "peaks");
+    }
+
+    fn tr_04_a_deleted_head_is_found(room: Room) {
+        drop(room.filled_trail(5));
+        room.tamper("DELETE FROM trail_head");
+        expect_bad(&room, 6, "gone");
+    }
+
+    fn tr_05_an_entry_that_was_tampered_with_has_no_proof(room: Room) {
+        drop(room.filled_trail(5));
+        room.tamper("UPDATE trail_entries SET body = '{}' WHERE seq = 3");
+        let trail = room.trail();
+        let error = trail.prove(&trail.find("3").unwrap()).unwrap_err();
+        assert!(matches!(error, TrailError::Tampered(_)), "{error}");
+        trail.prove(&trail.find("2").unwrap()).unwrap();
     }
 
     fn tr_04_hiding_entries_from_queries_is_found(room: Room) {
@@ -344,4 +421,32 @@ fn panic_with(error: &TrailError) -> ! {
 )]
 fn remove_directory(path: &std::path::Path) {
     std::fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
+fn tr_04_another_database_in_its_place_is_found() {
+    let room = Room::new(Database::Sqlite);
+    drop(room.filled_trail(5));
+    let store = room.path().join("store.db");
+    let second = safepoint_store::Location::Sqlite(room.path().join("second.db"));
+    let options = safepoint_store::Options::default();
+    let other = std::sync::Arc::new(safepoint_store::Store::open(&second, options).unwrap());
+    let mut around = room.surroundings();
+    around.entropy = std::sync::Arc::new(Seeded::new(77));
+    drop(Trail::open(other, &around).unwrap());
+    std::fs::copy(room.path().join("second.db"), &store).unwrap();
+    let error = Trail::open(room.store(), &room.surroundings()).unwrap_err();
+    let TrailError::Tampered(bad) = error else {
+        panic_with(&error)
+    };
+    assert!(bad.reason.contains("another trail"), "{bad}");
+}
+
+#[test]
+fn tr_04_a_restored_copy_without_its_log_file_mode_works() {
+    let room = Room::new(Database::Sqlite);
+    drop(room.filled_trail(5));
+    room.tamper("PRAGMA journal_mode = DELETE");
+    append(&room.trail(), "s", 1);
+    assert_eq!(verify(&room).first_bad, None);
 }

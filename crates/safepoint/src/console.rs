@@ -97,7 +97,7 @@ impl Console {
     pub(crate) fn say(&mut self, text: &str) {
         if !self.quiet {
             // Nobody to tell it to is no reason to fail.
-            let _ = writeln!(self.talk, "{text}");
+            let _ = writeln!(self.talk, "{}", text::line(text).text);
         }
     }
 
@@ -114,7 +114,8 @@ impl Console {
             let _ = self.flush();
             return exit;
         }
-        let safe = |text: &str| text::block(text).text;
+        // On one line each: a message from elsewhere must not pass for a hint of ours.
+        let safe = |text: &str| text::line(text).text;
         let _ = writeln!(self.talk, "{BAD}error:{BAD:#} {}", safe(&problem.message));
         for cause in &problem.causes {
             let _ = writeln!(self.talk, "{STRONG}cause:{STRONG:#} {}", safe(cause));

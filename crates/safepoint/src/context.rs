@@ -1,6 +1,6 @@
 //! What a command works with: settings, paths, and the trail when it asks for it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,6 +87,20 @@ impl Context {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             lost_store,
+        }
+    }
+
+    /// The file that a `--out` means: links are followed, and only a regular
+    /// file is ever replaced.
+    pub(crate) fn output(&self, path: &Path) -> Result<PathBuf, CliError> {
+        let path = self.environment.directory.join(path);
+        match std::fs::canonicalize(&path) {
+            Ok(found) if found.is_file() => Ok(found),
+            Ok(found) => Err(CliError::Invalid {
+                message: format!("`{}` is not a regular file", found.display()),
+                suggestion: "without `--out` everything goes to standard output",
+            }),
+            Err(_) => Ok(path),
         }
     }
 

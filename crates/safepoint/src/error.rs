@@ -193,6 +193,10 @@ fn explain_store(error: &StoreError) -> Explanation {
         StoreError::File { .. } | StoreError::Statement { .. } | StoreError::Column { .. } => {
             (Code::StoreFailed, "the cause above says what failed")
         }
+        StoreError::AfterCommit(_) => (
+            Code::StoreUnconfirmed,
+            "it is in the trail all the same; mend the cause above, and the next write catches up",
+        ),
         StoreError::Seal(_) => (
             Code::TrailTampered,
             "`safepoint trail verify` names the first bad entry",
@@ -208,7 +212,10 @@ fn explain_store(error: &StoreError) -> Explanation {
         | StoreError::Unreachable { place, .. }
         | StoreError::Statement { place, .. } => Some(place.clone()),
         StoreError::File { path, .. } => Some(path.display().to_string()),
-        StoreError::Location(_) | StoreError::Column { .. } | StoreError::Seal(_) => None,
+        StoreError::Location(_)
+        | StoreError::Column { .. }
+        | StoreError::AfterCommit(_)
+        | StoreError::Seal(_) => None,
     };
     (code, location, Some(suggestion.to_owned()))
 }
@@ -251,6 +258,11 @@ fn explain_trail(error: &TrailError) -> Explanation {
             Code::InvalidInput,
             None,
             hint("numbers must be finite and integers within ±(2^53 − 1)"),
+        ),
+        TrailError::ReservedField => (
+            Code::InvalidInput,
+            None,
+            hint("give the field another name"),
         ),
         TrailError::Head(_) => (
             Code::TrailTampered,

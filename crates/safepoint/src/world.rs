@@ -46,17 +46,11 @@ pub(crate) struct Environment {
 impl Environment {
     /// The environment of this process.
     pub(crate) fn read() -> std::io::Result<Self> {
-        let variables: Vec<_> = std::env::vars_os().collect();
-        let mut environment = Self {
+        Ok(Self {
             directory: std::env::current_dir()?,
-            user: String::new(),
-            variables,
-        };
-        environment.user = environment
-            .text("USER")
-            .or_else(|| environment.text("LOGNAME"))
-            .unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()));
-        Ok(environment)
+            user: user_name(),
+            variables: std::env::vars_os().collect(),
+        })
     }
 
     /// An environment that a test makes up.
@@ -84,4 +78,16 @@ impl Environment {
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.path(name)?.into_os_string().into_string().ok()
     }
+}
+
+/// The name of the user this process runs as. Not `$USER`, which anybody can set.
+fn user_name() -> String {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("uid-{uid}"))
 }

@@ -151,7 +151,7 @@ fn su_02_errors_say_what_where_and_what_next() {
     assert_snapshot!(env.snapshot(&["--store", "mysql:secret", "status"]), @r"
     exit 7
     ----- stderr
-    error: a store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`, not `mysql`
+    error: a store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`, not `mysql:…`
     hint: for example `--store sqlite:/path/to/store.db`
     ");
     assert_snapshot!(env.snapshot(&["-C", "nowhere", "status"]), @r"

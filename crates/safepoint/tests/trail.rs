@@ -9,6 +9,13 @@ fn env() -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_safepoint"))
 }
 
+/// The actor of whoever runs the tests.
+fn user() -> String {
+    let env = env();
+    let entry = env.json(&["trail", "note", "who am I?"]);
+    entry["actor"].as_str().unwrap().to_owned()
+}
+
 fn with_notes(count: usize) -> TestEnv {
     let env = env();
     for number in 0..count {
@@ -27,11 +34,11 @@ fn tr_08_entries_are_listed_oldest_first_in_pages() {
     exit 0
     ----- stdout
          0  [time]  trail_created         safepoint  store  {"origin":"safepoint/log_[id]","replaces":null,"verifier_key":"safepoint/log_[id]+[key]"}
-         1  [time]  note                  user:tester  store  {"text":"note 0"}
-         2  [time]  note                  user:tester  store  {"text":"note 1"}
-         3  [time]  note                  user:tester  store  {"text":"note 2"}
-         4  [time]  note                  user:tester  store  {"text":"note 3"}
-         5  [time]  note                  user:tester  store  {"text":"note 4"}
+         1  [time]  note                  user:[me]  store  {"text":"note 0"}
+         2  [time]  note                  user:[me]  store  {"text":"note 1"}
+         3  [time]  note                  user:[me]  store  {"text":"note 2"}
+         4  [time]  note                  user:[me]  store  {"text":"note 3"}
+         5  [time]  note                  user:[me]  store  {"text":"note 4"}
     "#);
     let page = env.json(&["trail", "list", "--limit", "2"]);
     let seqs = |page: &serde_json::Value| -> Vec<u64> {
@@ -53,7 +60,7 @@ fn tr_08_entries_are_listed_oldest_first_in_pages() {
     let found = env.json(&["trail", "list", "--where", "text=note 3"]);
     assert_eq!(seqs(&found), [4]);
     assert_eq!(
-        seqs(&env.json(&["trail", "list", "--since", "1h", "--actor", "user:tester"])),
+        seqs(&env.json(&["trail", "list", "--since", "1h", "--actor", &user()])),
         [1, 2, 3, 4, 5]
     );
     assert_eq!(
@@ -104,7 +111,7 @@ fn tr_01_an_entry_is_shown_whole() {
     place     1 of 2
     time      [time]
     stream    store
-    actor     user:tester
+    actor     user:[me]
     kind      note
     action    none
     hash      [hash]
@@ -211,7 +218,7 @@ fn tr_05_a_stranger_checks_a_proof_without_the_store() {
     exit 0
     ----- stdout
     good  in the trail safepoint/log_[id] of 5 entries
-         2  [time]  note                  user:tester  store  {"text":"note 1"}
+         2  [time]  note                  user:[me]  store  {"text":"note 1"}
     "#);
 
     let text = std::fs::read_to_string(&proof).unwrap();

@@ -77,7 +77,6 @@ impl TestEnv {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("HOME", self.root().join("user"))
             .env("SAFEPOINT_HOME", self.home())
-            .env("USER", "tester")
             .env("COLUMNS", "100")
             .env("TZ", "UTC")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
@@ -143,6 +142,7 @@ impl TestEnv {
                 (r"\+[0-9a-f]{8}\+[0-9A-Za-z+/]{44}", "+[key]"),
                 (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
                 (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[time]"),
+                (r"user:[a-z_][a-z0-9_-]*", "user:[me]"),
                 (r"\b[0-9a-f]{64}\b", "[hash]"),
                 (r"— (\S+) [0-9A-Za-z+/]{90,}=*", "— $1 [signature]"),
                 (r"[0-9A-Za-z+/]{43}=", "[hash]"),

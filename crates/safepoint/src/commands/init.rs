@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use safepoint_model::Exit;
+use safepoint_model::{Exit, text};
 use safepoint_trail::LostStore;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,6 +37,12 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         LostStore::Refuse
     };
     let trail = context.trail_or(lost_store)?;
+    if arguments.start_anew && trail.head()?.size() > 1 {
+        return Err(CliError::Invalid {
+            message: "the store is not empty, so there is nothing to start anew from".into(),
+            suggestion: "move the database away first, or choose another with `--store`",
+        });
+    }
     let initialised = Initialised {
         store: context.settings.store.value.to_string(),
         entries: trail.head()?.size(),
@@ -45,7 +51,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     context.console.value(&initialised, |it| {
         format!(
             "{GOOD}ready{GOOD:#}  {}\n{FAINT}key{FAINT:#}    {}\n",
-            it.store, it.key
+            text::line(&it.store).text,
+            text::line(&it.key).text
         )
     })?;
     Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use safepoint_model::Exit;
+use safepoint_model::{Exit, text};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,6 +42,9 @@ struct Places {
 struct TrailStatus {
     /// How many entries it has.
     entries: u64,
+    /// How many of them the copy outside the database covers. More than there
+    /// are means that some are gone.
+    witnessed: u64,
     /// The name of the log.
     origin: String,
     /// Its public key.
@@ -80,6 +83,7 @@ struct Effective {
 pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
     let trail = context.trail()?;
     let head = trail.head()?;
+    let witnessed = trail.witnessed()?;
     let text = |path: &std::path::Path| path.display().to_string();
     let (paths, settings) = (&context.paths, &context.settings);
     let status = Status {
@@ -93,6 +97,7 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         },
         trail: TrailStatus {
             entries: head.size(),
+            witnessed,
             origin: head.head().origin.clone(),
             key: trail.key().to_string(),
         },
@@ -118,14 +123,15 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
 }
 
 fn show(status: &Status) -> String {
-    let mut text = String::new();
+    let mut shown = String::new();
     let mut line = |name: &str, value: &str, note: &str| {
         let note = if note.is_empty() {
             String::new()
         } else {
             format!("  {FAINT}({note}){FAINT:#}")
         };
-        text.push_str(&format!("{STRONG}{name:<14}{STRONG:#}{value}{note}\n"));
+        let value = text::line(value).text;
+        shown.push_str(&format!("{STRONG}{name:<14}{STRONG:#}{value}{note}\n"));
     };
     let from = |origin: Origin| match origin {
         Origin::Default => String::new(),
@@ -133,11 +139,14 @@ fn show(status: &Status) -> String {
     };
     let settings = &status.settings;
     line("store", &settings.store.value, &from(settings.store.origin));
-    line(
-        "trail",
-        &count(status.trail.entries, "entry", "entries"),
-        &status.trail.origin,
-    );
+    let entries = count(status.trail.entries, "entry", "entries");
+    let trail = if status.trail.witnessed > status.trail.entries {
+        let signed = status.trail.witnessed;
+        format!("{entries}, but {signed} were signed: see `safepoint trail verify`")
+    } else {
+        entries
+    };
+    line("trail", &trail, &status.trail.origin);
     line("directory", &status.directory, "");
     line("data", &status.paths.data, "");
     line("state", &status.paths.state, "");
@@ -156,5 +165,5 @@ fn show(status: &Status) -> String {
     for file in &status.settings_files {
         line("settings", file, "");
     }
-    text
+    shown
 }

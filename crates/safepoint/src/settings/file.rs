@@ -55,20 +55,29 @@ pub(crate) struct StateProvider {
 }
 
 impl File {
-    /// Reads and checks a file.
-    pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
-        let text = std::fs::read_to_string(path).map_err(|error| CliError::File {
-            action: "read",
-            path: path.to_owned(),
-            error,
-        })?;
+    /// Reads and checks a file; `None` when there is none. One that is there
+    /// and cannot be read is an error: it may be what forbids something.
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, CliError> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(CliError::File {
+                    action: "read",
+                    path: path.to_owned(),
+                    error,
+                });
+            }
+        };
         if text.trim().is_empty() {
-            return Ok(Self::default());
+            return Ok(Some(Self::default()));
         }
-        yaml::read_as(&text).map_err(|error| CliError::Settings {
-            path: path.to_owned(),
-            error,
-        })
+        yaml::read_as(&text)
+            .map(Some)
+            .map_err(|error| CliError::Settings {
+                path: path.to_owned(),
+                error,
+            })
     }
 
     /// The same settings from variables.

@@ -101,10 +101,12 @@ impl Settings {
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, CliError> {
         let mut files = Vec::new();
         let mut read = |path: Option<PathBuf>| -> Result<File, CliError> {
-            let Some(path) = path.filter(|path| path.is_file()) else {
+            let Some(path) = path else {
                 return Ok(File::default());
             };
-            let file = File::read(&path)?;
+            let Some(file) = File::read(&path)? else {
+                return Ok(File::default());
+            };
             files.push(path);
             Ok(file)
         };
@@ -119,24 +121,23 @@ impl Settings {
             });
         }
 
-        let flag = sources.store_flag.map(str::to_owned);
-        let store = Setting::strongest(
-            [
-                (Origin::Managed, managed.store),
-                (Origin::Flag, flag),
-                (Origin::Environment, environment.store),
-                (Origin::User, user.store),
-            ],
-            format!("sqlite:{}", sources.paths.default_store().display()),
-        );
+        let location = |text: Option<String>| -> Result<Option<Location>, CliError> {
+            let location = text.map(|text| text.parse::<Location>()).transpose()?;
+            Ok(location.map(|location| location.based_on(&sources.environment.directory)))
+        };
         Ok(Self {
-            store: Setting {
-                value: store
-                    .value
-                    .parse::<Location>()?
-                    .based_on(&sources.environment.directory),
-                origin: store.origin,
-            },
+            store: Setting::strongest(
+                [
+                    (Origin::Managed, location(managed.store)?),
+                    (
+                        Origin::Flag,
+                        location(sources.store_flag.map(str::to_owned))?,
+                    ),
+                    (Origin::Environment, location(environment.store)?),
+                    (Origin::User, location(user.store)?),
+                ],
+                Location::Sqlite(sources.paths.default_store()),
+            ),
             lock_timeout: Setting::strongest(
                 [
                     (Origin::Managed, managed.lock_timeout),

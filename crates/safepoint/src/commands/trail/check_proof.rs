@@ -113,7 +113,7 @@ fn show(result: &Result<Proven, ProofError>, width: usize) -> String {
         ),
         Ok(Proven::Inclusion { entry, head }) => format!(
             "{GOOD}good{GOOD:#}  in the trail {} of {}\n{}",
-            head.head().origin,
+            text::line(&head.head().origin).text,
             count(head.size(), "entry", "entries"),
             line(entry, width)
         ),
@@ -121,7 +121,7 @@ fn show(result: &Result<Proven, ProofError>, width: usize) -> String {
             "{GOOD}good{GOOD:#}  the trail of {} is the beginning of the one of {}\n{FAINT}      {}{FAINT:#}\n",
             count(*old_size, "entry", "entries"),
             count(head.size(), "entry", "entries"),
-            head.head().origin
+            text::line(&head.head().origin).text
         ),
     }
 }

@@ -37,8 +37,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let Format::Jsonl = arguments.format;
     let path = arguments
         .out
-        .as_ref()
-        .map(|path| context.environment.directory.join(path));
+        .as_deref()
+        .map(|path| context.output(path))
+        .transpose()?;
     let mut file = path
         .as_deref()
         .map(|path| Replacement::begin(path, Access::Shared))

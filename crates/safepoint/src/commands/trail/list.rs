@@ -62,11 +62,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     if !streaming && context.console.mode == Mode::Json {
         return print_page(context, &trail, &query, limit);
     }
-    let mut next = print_entries(context, &trail, &query, limit)?;
+    let end = print_entries(context, &trail, &query, limit)?;
     if arguments.follow {
-        return follow(context, &trail, query, next);
+        return follow(context, &trail, query, end);
     }
-    if let Some(next) = next.take_if(|_| !streaming) {
+    if let Some(next) = end.next.filter(|_| !streaming) {
         context
             .console
             .say(&format!("there is more: add `--from {next}`"));
@@ -84,23 +84,31 @@ fn print_page(
     let console = &mut context.console;
     console.print("{\"entries\":[")?;
     let mut first = true;
-    let next = each_up_to(trail, query, limit, |entry| {
+    let end = each_up_to(trail, query, limit, |entry| {
         console.print(if first { "" } else { "," })?;
         first = false;
         console.print(&serde_json::to_string(&entry)?)
     })?;
-    let next = next.map(|seq| seq.to_string());
+    let next = end.next.map(|seq| seq.to_string());
     console.print(&format!("],\"next\":{}}}\n", serde_json::to_string(&next)?))?;
     Ok(Exit::Done)
 }
 
-/// Prints entries line by line, and tells where the next page would begin.
+/// Where a page ended.
+struct End {
+    /// The last entry that was handed over.
+    last: Option<u64>,
+    /// The first that was not, if there is one.
+    next: Option<u64>,
+}
+
+/// Prints entries line by line.
 fn print_entries(
     context: &mut Context,
     trail: &Trail,
     query: &Query,
     limit: u64,
-) -> Result<Option<u64>, CliError> {
+) -> Result<End, CliError> {
     let width = context.console.width();
     let console = &mut context.console;
     each_up_to(trail, query, limit, |entry| match console.mode {
@@ -109,24 +117,29 @@ fn print_entries(
     })
 }
 
-/// Hands at most `limit` entries over, and tells where the rest begins if there is any.
+/// Hands at most `limit` entries over.
 fn each_up_to(
     trail: &Trail,
     query: &Query,
     limit: u64,
     mut each: impl FnMut(Entry) -> Result<(), CliError>,
-) -> Result<Option<u64>, CliError> {
-    let (mut count, mut next) = (0, None);
+) -> Result<End, CliError> {
+    let mut count = 0;
+    let mut end = End {
+        last: None,
+        next: None,
+    };
     trail.entries(query, |entry| -> Result<Flow, CliError> {
         if count == limit {
-            next = Some(entry.seq);
+            end.next = Some(entry.seq);
             return Ok(Flow::Enough);
         }
         count += 1;
+        end.last = Some(entry.seq);
         each(entry)?;
         Ok(Flow::More)
     })?;
-    Ok(next)
+    Ok(end)
 }
 
 /// Prints what is added, until interrupted.
@@ -134,26 +147,23 @@ fn follow(
     context: &mut Context,
     trail: &Trail,
     mut query: Query,
-    next: Option<u64>,
+    mut end: End,
 ) -> Result<Exit, CliError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
-    query.from = next.unwrap_or(query.from);
-    let mut seen = trail.head()?.size();
-    if next.is_none() {
-        query.from = seen;
-    }
+    let mut seen = None;
     while !interrupted.load(Ordering::Relaxed) {
-        context.console.flush()?;
-        std::thread::sleep(Duration::from_millis(100));
+        // Everything up to the last one printed has been looked at; nothing is skipped or told twice.
+        query.from = end.last.map_or(query.from, |last| last + 1);
         let size = trail.head()?.size();
-        if size > seen {
-            print_entries(context, trail, &query, u64::MAX)?;
-            query.from = size;
-            seen = size;
+        if seen != Some(size) {
+            end = print_entries(context, trail, &query, u64::MAX)?;
+            context.console.flush()?;
+            seen = Some(size);
         }
+        std::thread::sleep(Duration::from_millis(100));
     }
     Ok(Exit::Interrupted)
 }

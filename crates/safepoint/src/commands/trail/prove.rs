@@ -59,8 +59,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     };
     let out = arguments
         .out
-        .as_ref()
-        .map(|path| context.environment.directory.join(path));
+        .as_deref()
+        .map(|path| context.output(path))
+        .transpose()?;
     if let Some(path) = &out {
         durable::write(path, proof.as_bytes(), Access::Shared)?;
         context.console.say(&format!(
