@@ -70,9 +70,11 @@ pub enum TrailError {
     #[error("the trail has no {0}")]
     NotFound(String),
 
-    /// A prefix that fits more than one entry.
-    #[error("`{prefix}` fits more than one entry: {}", candidates.join(", "))]
+    /// A prefix that fits more than one of its kind.
+    #[error("`{prefix}` fits more than one {what}: {}", candidates.join(", "))]
     Ambiguous {
+        /// Of what there is more than one.
+        what: String,
         /// What was given.
         prefix: String,
         /// Some that it fits.

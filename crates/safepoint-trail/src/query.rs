@@ -2,7 +2,7 @@
 //! body, one entry at a time, however long the trail is.
 
 use safepoint_model::{Digest, EntryId, Timestamp};
-use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_one};
+use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_all, query_one};
 
 use crate::blocks::{BLOCK, Noting};
 use crate::entry::blob_of;
@@ -142,6 +142,41 @@ impl Trail {
         Ok(place)
     }
 
+    /// The action whose id begins with `prefix`.
+    pub fn find_action(&self, prefix: &str) -> Result<String, TrailError> {
+        let names = self.beginning_with(
+            "SELECT DISTINCT name FROM trail_blocks WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT 3",
+            &Noting::Action.name(prefix),
+        )?;
+        let ids = names
+            .into_iter()
+            .map(|name| name.replacen(&Noting::Action.name(""), "", 1))
+            .collect();
+        the_only(prefix, "action", ids)
+    }
+
+    /// The stream whose name begins with `prefix`.
+    pub fn find_stream(&self, prefix: &str) -> Result<Stream, TrailError> {
+        let names = self.beginning_with(
+            "SELECT DISTINCT stream FROM trail_entries WHERE stream >= ?1 AND stream < ?2 ORDER BY stream LIMIT 3",
+            prefix,
+        )?;
+        let name = the_only(prefix, "session or workspace", names)?;
+        name.parse()
+            .map_err(|_| TrailError::NotFound(format!("session or workspace `{prefix}`")))
+    }
+
+    fn beginning_with(&self, statement: &str, prefix: &str) -> Result<Vec<String>, TrailError> {
+        // Ids are ASCII, so nothing that begins with it comes behind this.
+        let end = format!("{prefix}\u{7f}");
+        let bounds = [Value::Text(prefix), Value::Text(&end)];
+        let read = |row: &dyn Row| Ok(row.text(0)?.to_owned());
+        let found = self
+            .store()
+            .read(|sql| query_all(sql, statement, &bounds, read))?;
+        Ok(found)
+    }
+
     /// The entry that `reference` means: an id, the beginning of one, or a place in the trail.
     pub fn find(&self, reference: &str) -> Result<Entry, TrailError> {
         if let Ok(seq) = reference.parse::<u64>() {
@@ -170,6 +205,7 @@ impl Trail {
         })?;
         if found.len() > 1 {
             return Err(TrailError::Ambiguous {
+                what: "entry".to_owned(),
                 prefix: reference.to_owned(),
                 candidates: found
                     .into_iter()
@@ -190,6 +226,25 @@ impl Trail {
             .get(&digest)?
             .ok_or_else(|| TrailError::NotFound(format!("blob {digest}")))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// The one of these that a prefix means: itself, or the only one that begins so.
+fn the_only(prefix: &str, what: &str, mut found: Vec<String>) -> Result<String, TrailError> {
+    if let Some(exact) = found.iter().position(|id| id == prefix) {
+        return Ok(found.swap_remove(exact));
+    }
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => Err(TrailError::NotFound(format!("{what} `{prefix}`"))),
+        (Some(last), false) => {
+            found.push(last);
+            Err(TrailError::Ambiguous {
+                what: what.to_owned(),
+                prefix: prefix.to_owned(),
+                candidates: found,
+            })
+        }
     }
 }
 

@@ -67,14 +67,57 @@ fn tr_08_entries_are_listed_oldest_first_in_pages() {
         seqs(&env.json(&["trail", "list", "--until", "2020-01-01T00:00:00Z"])),
         [0; 0]
     );
-    assert_eq!(
-        seqs(&env.json(&["trail", "list", "--session", "ses_none"])),
-        [0; 0]
-    );
+    assert_eq!(env.run(&["trail", "list", "--session", "ses_none"]).code, 8);
     let lines = env.run(&["trail", "list", "--output", "ndjson"]).stdout;
     assert_eq!(lines.lines().count(), 6);
     let exported = env.run(&["trail", "export", "--format", "jsonl"]).stdout;
     assert_eq!(exported, lines);
+}
+
+#[test]
+fn su_02_the_beginning_of_an_id_is_enough() {
+    let env = env();
+    for (stream, action) in [
+        ("ses_aaaa", "act_k3f9000000000000"),
+        ("ses_abbb", "act_k3z0000000000000"),
+    ] {
+        let note = ["trail", "note", "x", "--stream", stream, "--action", action];
+        assert_eq!(env.run(&note).code, 0);
+    }
+    let found = |arguments: &[&str]| {
+        let page = env.json(&[&["trail", "list"], arguments].concat());
+        page["entries"].as_array().unwrap().len()
+    };
+    assert_eq!(found(&["--action", "act_k3f9"]), 1);
+    assert_eq!(found(&["--action", "act_k3z0000000000000"]), 1);
+    assert_eq!(found(&["--session", "ses_ab"]), 1);
+    let ambiguous = env.run(&["trail", "list", "--action", "act_k3"]);
+    assert_eq!(ambiguous.code, 7);
+    assert!(
+        ambiguous
+            .stderr
+            .contains("act_k3f9000000000000, act_k3z0000000000000"),
+        "{ambiguous:?}"
+    );
+    assert_eq!(env.run(&["trail", "list", "--session", "ses_a"]).code, 7);
+    assert_eq!(env.run(&["trail", "list", "--action", "act_zz"]).code, 8);
+}
+
+#[test]
+fn su_02_only_a_regular_file_is_ever_replaced() {
+    let env = with_notes(1);
+    let export = |out: &str| env.run(&["trail", "export", "--format", "jsonl", "--out", out]);
+    assert_eq!(export("/dev/null").code, 7);
+    let real = env.write("project/real.jsonl", "old");
+    std::os::unix::fs::symlink(&real, env.project().join("link.jsonl")).unwrap();
+    assert_eq!(export("link.jsonl").code, 0);
+    assert!(
+        std::fs::read_to_string(&real)
+            .unwrap()
+            .contains("trail_created")
+    );
+    assert!(env.project().join("link.jsonl").is_symlink());
+    assert_eq!(export("no/such/directory/x.jsonl").code, 5);
 }
 
 #[test]

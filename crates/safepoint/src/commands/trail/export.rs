@@ -33,7 +33,7 @@ enum Format {
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let trail = context.trail()?;
-    let query = arguments.filter.query()?;
+    let query = arguments.filter.query(&trail)?;
     let Format::Jsonl = arguments.format;
     let path = arguments
         .out

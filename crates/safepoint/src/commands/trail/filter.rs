@@ -1,7 +1,7 @@
 //! The options by which entries are chosen.
 
 use safepoint_model::{Clock, Span, Timestamp};
-use safepoint_trail::{FieldFilter, Query, Stream};
+use safepoint_trail::{FieldFilter, Query, Trail};
 
 use crate::error::CliError;
 use crate::world::SystemClock;
@@ -9,13 +9,13 @@ use crate::world::SystemClock;
 /// Which entries
 #[derive(Debug, clap::Args)]
 pub(crate) struct Filter {
-    /// Only of this session
+    /// Only of this session: its id, or the beginning of it
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Only of this workspace
+    /// Only of this workspace: its id, or the beginning of it
     #[arg(long, value_name = "WORKSPACE")]
     workspace: Option<String>,
-    /// Only of this action
+    /// Only of this action: its id, or the beginning of it
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
     /// Only of this kind
@@ -36,16 +36,17 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// The query these options make.
-    pub(crate) fn query(&self) -> Result<Query, CliError> {
+    /// The query these options make. Beginnings of ids are looked up in `trail`.
+    pub(crate) fn query(&self, trail: &Trail) -> Result<Query, CliError> {
         let streams = [&self.session, &self.workspace]
             .into_iter()
             .flatten()
-            .map(|name| stream(name))
+            .map(|name| trail.find_stream(name))
             .collect::<Result<_, _>>()?;
+        let action = self.action.as_deref();
         Ok(Query {
             streams,
-            action: self.action.clone(),
+            action: action.map(|id| trail.find_action(id)).transpose()?,
             kind: self.kind.clone(),
             actor: self.actor.clone(),
             since: self.since.as_deref().map(moment).transpose()?,
@@ -58,14 +59,6 @@ impl Filter {
             from: 0,
         })
     }
-}
-
-fn stream(name: &str) -> Result<Stream, CliError> {
-    name.parse()
-        .map_err(|error: safepoint_trail::NameError| CliError::Invalid {
-            message: error.to_string(),
-            suggestion: "`safepoint trail list` shows the streams there are",
-        })
 }
 
 fn field(text: &str) -> Result<FieldFilter, CliError> {

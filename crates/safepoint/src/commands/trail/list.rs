@@ -48,7 +48,7 @@ pub(crate) struct Page {
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let trail = context.trail()?;
-    let mut query = arguments.filter.query()?;
+    let mut query = arguments.filter.query(&trail)?;
     query.from = arguments.from;
     if let Some(last) = arguments.last {
         query.from = trail.newest(&query, last)?;
