@@ -93,7 +93,8 @@ impl fmt::Display for Location {
                 match config.get_hosts().first() {
                     Some(::postgres::config::Host::Tcp(host)) => f.write_str(host)?,
                     Some(::postgres::config::Host::Unix(path)) => {
-                        write!(f, "{}", path.display())?;
+                        let path = path.display().to_string();
+                        f.write_str(&path.replace('/', "%2F"))?;
                     }
                     None => f.write_str("localhost")?,
                 }

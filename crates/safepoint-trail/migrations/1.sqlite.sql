@@ -1,7 +1,6 @@
 -- Which log this is. One row, written once.
 CREATE TABLE trail_log (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-    origin TEXT NOT NULL,
     verifier_key TEXT NOT NULL
 ) STRICT;
 

@@ -25,6 +25,7 @@ pub use append::{Draft, Prepared};
 pub use entry::{ENTRY_TAG, Entry, LARGEST_BODY};
 pub use error::TrailError;
 pub use names::{Actor, FixedKind, Kind, NameError, Stream};
+pub use origin::Copy;
 pub use query::{FieldFilter, Query};
 pub use trail::{COMPONENT, LostStore, Surroundings, Trail, Writing};
 pub use verify::{Bad, Verification};

@@ -93,13 +93,43 @@ impl Log {
         store: &Store,
         around: &Surroundings,
         signer: &Signer,
-    ) -> Result<Witness, TrailError> {
+    ) -> Result<(Witness, Copy), TrailError> {
         let directory = self.witness_path(&around.witnesses);
         match Witness::open(&directory, &self.key)? {
-            Some(witness) => Ok(witness),
-            None => adopt(store, &directory, signer),
+            Some(witness) => {
+                remember_place(&directory, &place_of(store.location()))?;
+                Ok((witness, Copy::Kept))
+            }
+            None => Ok((adopt(store, &directory, signer)?, Copy::MadeAnew)),
         }
     }
+}
+
+/// Whether the copy outside the database was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copy {
+    /// It was.
+    Kept,
+    /// It was not: this machine has only now made it from the database, so it
+    /// vouches for nothing that was there before.
+    MadeAnew,
+}
+
+/// The places at which a log was kept, one a line.
+fn places(directory: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(directory.join("store")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Remembers a place to which a store was moved.
+fn remember_place(directory: &Path, place: &str) -> Result<(), StoreError> {
+    let mut places = places(directory);
+    if places.iter().any(|known| known == place) {
+        return Ok(());
+    }
+    places.push(place.to_owned());
+    let text = places.join("\n");
+    durable::write(&directory.join("store"), text.as_bytes(), Access::Private)
 }
 
 /// The head of a trail without entries.
@@ -152,11 +182,8 @@ pub(crate) fn create(store: &Store, around: &Surroundings) -> Result<Log, TrailE
             durable::write(&path, log.key.name().as_bytes(), Access::Private)?;
         }
         sql.execute(
-            "INSERT INTO trail_log (only_row, origin, verifier_key) VALUES (1, ?1, ?2)",
-            &[
-                Value::Text(log.key.name()),
-                Value::Text(&log.key.to_string()),
-            ],
+            "INSERT INTO trail_log (only_row, verifier_key) VALUES (1, ?1)",
+            &[Value::Text(&log.key.to_string())],
         )?;
         write_head(sql, &head, &Frontier::empty())?;
         Ok(log)
@@ -216,9 +243,7 @@ fn others(
     };
     let mut found = Vec::new();
     for directory in listing.flatten().map(|item| item.path()) {
-        let same = std::fs::read_to_string(directory.join("store"))
-            .is_ok_and(|text| text == place_of(place));
-        if !same {
+        if !places(&directory).contains(&place_of(place)) {
             continue;
         }
         let id = directory.file_name().unwrap_or_default().to_string_lossy();

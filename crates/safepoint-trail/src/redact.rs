@@ -169,12 +169,13 @@ impl Redactor {
     /// What stands in place of `secret`.
     fn mark(&self, kind: &str, secret: &str) -> String {
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.key.as_bytes()) else {
-            return format!("[redacted:{kind}]"); // cannot happen: any key length is accepted
+            return format!("[redacted::{kind}]"); // cannot happen: any key length is accepted
         };
         mac.update(secret.as_bytes());
         let digest = Digest::from_bytes(mac.finalize().into_bytes().into()).to_string();
         let short = digest.get(..32).unwrap_or_default();
-        format!("[redacted:{kind}:{short}]")
+        // The kind comes last: `token:` before a value would look like another secret.
+        format!("[redacted:{short}:{kind}]")
     }
 }
 
@@ -257,11 +258,11 @@ mod tests {
             json!({"client_secret": "x", "Tokens": "y y", "AWS-Access-Key": "z", "token_count": 5}),
         );
         assert!(clean.contains("\"token_count\":5"), "{clean}");
-        assert_eq!(clean.matches("[redacted:named:").count(), 3, "{clean}");
+        assert_eq!(clean.matches(":named]").count(), 3, "{clean}");
         let deep = redacted(
             json!({"credentials": {"user": "ada", "keys": ["one", "two"]}, "tokens": 1234}),
         );
-        assert_eq!(deep.matches("[redacted:named:").count(), 3, "{deep}");
+        assert_eq!(deep.matches(":named]").count(), 3, "{deep}");
         assert!(deep.contains("1234"), "{deep}");
         let key = redacted(json!({"ghp_abcdefghijklmnopqrstuvwxyz0123456789": 1}));
         assert!(!key.contains("ghp_"), "{key}");
@@ -272,7 +273,7 @@ mod tests {
         let one = redactor().redact_text("password=correct-horse").unwrap();
         let same = redactor().redact_text("secret: correct-horse").unwrap();
         let other = redactor().redact_text("password=battery-staple").unwrap();
-        let mark = |text: &str| text.split(':').next_back().unwrap().to_owned();
+        let mark = |text: &str| text.rsplit(':').nth(1).unwrap().to_owned();
         assert_eq!(mark(&one), mark(&same));
         assert_ne!(mark(&one), mark(&other));
         let other_key = Redactor::new(Digest::of_parts(&[b"another"])).unwrap();
@@ -280,6 +281,16 @@ mod tests {
             one,
             other_key.redact_text("password=correct-horse").unwrap()
         );
+    }
+
+    #[test]
+    fn tr_09_a_mark_is_not_taken_for_a_secret() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let alone = redactor().redact_text(&token).unwrap();
+        for text in ["GITHUB_TOKEN=", "password=hunter22 and ", "API_KEY: "] {
+            let clean = redactor().redact_text(&format!("{text}{token}")).unwrap();
+            assert!(clean.ends_with(&alone), "{clean}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use safepoint_store::{Blobs, Component, Durability, Migration, Sql, Store, Store
 use crate::append::{Appender, Draft, Prepared, State, StoredHead, each_leaf_hash};
 use crate::head::SignedHead;
 use crate::note::PublicKey;
-use crate::origin::{self, Log, Other};
+use crate::origin::{self, Copy, Log, Other};
 use crate::redact::Redactor;
 use crate::verify::Bad;
 use crate::witness::Witness;
@@ -55,6 +55,7 @@ pub struct Surroundings {
 pub struct Trail {
     store: Arc<Store>,
     appender: Arc<Appender>,
+    copy: Copy,
 }
 
 /// An open transaction that can also add entries.
@@ -93,7 +94,7 @@ impl Trail {
             None => origin::create(&store, around)?,
         };
         let signer = log.signer(&around.keys)?;
-        let witness = log.witness(&store, around, &signer)?;
+        let (witness, copy) = log.witness(&store, around, &signer)?;
         let secret = signer.derive_secret("safepoint/redaction/v1");
         let redactor = Redactor::new(secret)
             .map_err(|error| StoreError::corrupted("redaction", error.to_string()))?;
@@ -108,7 +109,11 @@ impl Trail {
             state: Mutex::new(State::default()),
         });
         store.seal_with(Arc::clone(&appender) as Arc<dyn safepoint_store::Seal>);
-        let trail = Self { store, appender };
+        let trail = Self {
+            store,
+            appender,
+            copy,
+        };
         trail.record_beginning(around)?;
         Ok(trail)
     }
@@ -151,6 +156,11 @@ impl Trail {
     /// The store this trail is in.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Whether the copy outside the database was there when the trail was opened.
+    pub fn copy(&self) -> Copy {
+        self.copy
     }
 
     /// The public key of this trail.

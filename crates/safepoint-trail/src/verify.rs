@@ -22,7 +22,7 @@ use crate::entry::{ENTRY_TAG, Fields, blob_of};
 use crate::head::SignedHead;
 use crate::note::PublicKey;
 use crate::tree::Frontier;
-use crate::{Trail, TrailError};
+use crate::{Copy, Trail, TrailError};
 
 /// How many entries are checked at a time by one thread.
 const PIECE: u64 = blocks::BLOCK;
@@ -68,6 +68,8 @@ pub struct Verification {
     pub checked: u64,
     /// How many of them the head outside the database covers.
     pub witnessed: u64,
+    /// Whether that copy was there to compare with.
+    pub copy: Copy,
     /// The first bad one.
     pub first_bad: Option<Bad>,
 }
@@ -114,6 +116,7 @@ impl Trail {
         Ok(Verification {
             checked,
             witnessed,
+            copy: self.copy(),
             first_bad: first_bad.map(|bad| self.named(bad)),
         })
     }
@@ -225,7 +228,7 @@ impl Check<'_> {
             for (from, piece) in receive {
                 waiting.insert(from, piece);
                 while bad.is_none()
-                    && let Some(piece) = waiting.remove(&self.next_piece())
+                    && let Some(piece) = waiting.remove(&self.frontier.size())
                 {
                     let piece = piece?;
                     bad = self.join(piece, &mut last_time);
@@ -237,10 +240,6 @@ impl Check<'_> {
             }
             Ok(bad)
         })
-    }
-
-    fn next_piece(&self) -> u64 {
-        self.frontier.size()
     }
 
     /// Puts the next piece behind what has been checked.

@@ -12,7 +12,7 @@ use safepoint_store::Durability;
 use safepoint_trail::head::Head;
 use safepoint_trail::note::Signer;
 use safepoint_trail::tree::Frontier;
-use safepoint_trail::{Bad, Entry, Trail, TrailError, Verification};
+use safepoint_trail::{Bad, Copy, Entry, Trail, TrailError, Verification};
 use testkit::{Database, Room, Seeded, append, draft, on_every_store};
 
 /// How many entries the trails here have, besides the first.
@@ -87,7 +87,7 @@ on_every_store! {
         let trail = room.filled_trail(COUNT);
         let found = trail.verify(|_| {}).unwrap();
         let entries = COUNT as u64 + 1;
-        assert_eq!(found, Verification { checked: entries, witnessed: entries, first_bad: None });
+        assert_eq!(found, Verification { checked: entries, witnessed: entries, copy: Copy::Kept, first_bad: None });
         drop(trail);
         assert_eq!(verify(&room), found);
     }
@@ -293,6 +293,14 @@ on_every_store! {
         assert!(first.body.contains("\"size\":21"), "{}", first.body);
     }
 
+    fn tr_04_a_deleted_copy_is_told_of(room: Room) {
+        drop(room.filled_trail(5));
+        remove_directory(&room.witnesses());
+        let found = verify(&room);
+        assert_eq!((found.first_bad, found.copy), (None, Copy::MadeAnew));
+        assert_eq!(verify(&room).copy, Copy::Kept);
+    }
+
     fn tr_04_a_missing_large_body_is_found(room: Room) {
         let trail = room.filled_trail(3);
         let mut large = draft("s", 1);
@@ -394,7 +402,7 @@ on_every_store! {
         for statement in [
             "UPDATE trail_entries SET body = '{}' WHERE seq = 1",
             "DELETE FROM trail_entries WHERE seq = 3",
-            "UPDATE trail_log SET origin = 'x'",
+            "UPDATE trail_log SET verifier_key = 'x'",
             "DELETE FROM trail_log",
             "DELETE FROM trail_head",
             "INSERT INTO trail_entries SELECT seq + 10, id, time, stream, actor, kind, action_id, body, prev_hash, hash FROM trail_entries WHERE seq = 1",

@@ -90,17 +90,23 @@ impl Context {
         }
     }
 
-    /// The file that a `--out` means: links are followed, and only a regular
-    /// file is ever replaced.
-    pub(crate) fn output(&self, path: &Path) -> Result<PathBuf, CliError> {
-        let path = self.environment.directory.join(path);
+    /// The file that an `--out` means; `None` for standard output. Links are
+    /// followed, and only a regular file is ever replaced.
+    pub(crate) fn output(&self, out: Option<&Path>) -> Result<Option<PathBuf>, CliError> {
+        let Some(out) = out.filter(|out| *out != Path::new("-")) else {
+            return Ok(None);
+        };
+        let path = self.directory.join(out);
+        if std::fs::symlink_metadata(&path).is_err() {
+            return Ok(Some(path)); // nothing is there yet
+        }
+        let regular = std::fs::metadata(&path).is_ok_and(|found| found.is_file());
         match std::fs::canonicalize(&path) {
-            Ok(found) if found.is_file() => Ok(found),
-            Ok(found) => Err(CliError::Invalid {
-                message: format!("`{}` is not a regular file", found.display()),
+            Ok(found) if regular => Ok(Some(found)),
+            _ => Err(CliError::Invalid {
+                message: format!("`{}` is not a regular file", path.display()),
                 suggestion: "without `--out` everything goes to standard output",
             }),
-            Err(_) => Ok(path),
         }
     }
 

@@ -42,6 +42,8 @@ pub(crate) enum CliError {
         #[source]
         error: std::io::Error,
     },
+    #[error(transparent)]
+    Out(StoreError),
     #[error("the output cannot be written")]
     Output(#[from] std::io::Error),
     #[error("the output cannot be written as JSON")]
@@ -155,6 +157,14 @@ fn explain(error: &CliError) -> Explanation {
                 hint("check the path and its permissions"),
             )
         }
+        CliError::Out(error) => {
+            let (_, location, _) = explain_store(error);
+            (
+                Code::Output,
+                location,
+                hint("check the path and its permissions"),
+            )
+        }
         CliError::Output(_) | CliError::Json(_) => (Code::Output, None, None),
     }
 }
@@ -232,15 +242,13 @@ fn explain_trail(error: &TrailError) -> Explanation {
                     .unwrap_or_else(|| format!("entry {}", bad.seq)),
             ),
             hint(
-                "`safepoint trail verify` checks all of it; nothing is written to a trail that cannot be trusted",
+                "`safepoint trail verify` checks all of it; nothing is signed on top of an end that cannot be trusted",
             ),
         ),
         TrailError::KeyMissing { path, .. } => (
             Code::KeyMissing,
             Some(path.display().to_string()),
-            hint(
-                "copy the key file from the machine that began this trail; without it nothing can be added",
-            ),
+            hint("copy the key file from the machine that began this trail"),
         ),
         TrailError::KeyInvalid { path, .. } => (
             Code::KeyInvalid,

@@ -117,7 +117,13 @@ fn su_02_only_a_regular_file_is_ever_replaced() {
             .contains("trail_created")
     );
     assert!(env.project().join("link.jsonl").is_symlink());
-    assert_eq!(export("no/such/directory/x.jsonl").code, 5);
+    assert_eq!(export("no/such/directory/x.jsonl").code, 1);
+    // A link that leads to a pipe stays what it is.
+    let pipe = env.project().join("pipe");
+    std::os::unix::fs::symlink("/proc/self/fd/1", &pipe).unwrap();
+    assert_eq!(export("pipe").code, 7);
+    assert!(pipe.is_symlink());
+    assert_eq!(export("-").stdout.lines().count(), 2);
 }
 
 #[test]
@@ -186,7 +192,7 @@ fn tr_04_verify_says_good_or_names_the_first_bad_entry() {
     exit 1
     ----- stdout
     bad   entry 2 (ent_[id]): its content does not match its hash
-          2 entries before it are as they were written
+          before it: 2 entries, as written
     ");
     let run = env.run(&["trail", "verify", "--json"]);
     let verdict: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
@@ -194,6 +200,35 @@ fn tr_04_verify_says_good_or_names_the_first_bad_entry() {
         (run.code, &verdict["valid"], &verdict["first_bad"]["seq"]),
         (1, &false.into(), &2.into())
     );
+}
+
+#[test]
+fn tr_04_a_store_that_was_moved_and_deleted_is_noticed() {
+    let mut env = with_notes(2);
+    let moved = env.root().join("moved");
+    #[expect(clippy::disallowed_methods, reason = "the test moves the home")]
+    std::fs::rename(env.home(), &moved).unwrap();
+    env.set("SAFEPOINT_HOME", &moved.display().to_string());
+    assert_eq!(env.run(&["trail", "note", "from the new place"]).code, 0);
+    assert_eq!(env.json(&["trail", "verify"])["checked"], 4);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test takes the part of the vandal"
+    )]
+    std::fs::remove_file(moved.join("data/store.db")).unwrap();
+    assert_eq!(env.run(&["status"]).code, 5);
+}
+
+#[test]
+fn a_long_note_comes_from_standard_input() {
+    let env = env();
+    let text = "x".repeat(200_000);
+    assert_eq!(
+        env.run_with(&["trail", "note", "-"], text.as_bytes()).code,
+        0
+    );
+    assert_eq!(env.json(&["trail", "show", "1"])["body"]["text"], text);
+    assert_eq!(env.json(&["trail", "verify"])["valid"], true);
 }
 
 #[test]

@@ -31,7 +31,8 @@ pub(crate) struct Initialised {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let lost_store = if arguments.start_anew && confirmed(context)? {
+    let lost_store = if arguments.start_anew {
+        confirm(context)?;
         LostStore::StartAnew
     } else {
         LostStore::Refuse
@@ -59,9 +60,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
 }
 
 /// Starting anew gives up what the old trail could still prove, so it is asked.
-fn confirmed(context: &Context) -> Result<bool, CliError> {
+fn confirm(context: &Context) -> Result<(), CliError> {
     if context.yes {
-        return Ok(true);
+        return Ok(());
     }
     if !std::io::stdin().is_terminal() {
         return Err(CliError::Invalid {
@@ -77,5 +78,11 @@ fn confirmed(context: &Context) -> Result<bool, CliError> {
     talk.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
-    Ok(answer.trim() == "yes")
+    if answer.trim() == "yes" {
+        return Ok(());
+    }
+    Err(CliError::Invalid {
+        message: "it was not confirmed, and nothing was changed".into(),
+        suggestion: "answer with the whole word `yes`",
+    })
 }

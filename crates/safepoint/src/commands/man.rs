@@ -14,8 +14,8 @@ pub(crate) fn run(context: &mut Context, out: Option<PathBuf>) -> Result<Exit, C
         context.console.print(&render(&root)?)?;
         return Ok(Exit::Done);
     };
-    let directory = context.environment.directory.join(directory);
-    durable::create_directory(&directory)?;
+    let directory = context.directory.join(directory);
+    durable::create_directory(&directory).map_err(CliError::Out)?;
     let pages = write_pages(&root, "safepoint", &directory)?;
     context
         .console
@@ -33,7 +33,8 @@ fn write_pages(
         &directory.join(format!("{name}.1")),
         page.as_bytes(),
         Access::Shared,
-    )?;
+    )
+    .map_err(CliError::Out)?;
     let mut pages = 1;
     for child in command.get_subcommands() {
         pages += write_pages(child, &format!("{name}-{}", child.get_name()), directory)?;

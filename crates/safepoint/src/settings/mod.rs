@@ -123,7 +123,7 @@ impl Settings {
 
         let location = |text: Option<String>| -> Result<Option<Location>, CliError> {
             let location = text.map(|text| text.parse::<Location>()).transpose()?;
-            Ok(location.map(|location| location.based_on(&sources.environment.directory)))
+            Ok(location.map(|location| location.based_on(sources.workspace)))
         };
         Ok(Self {
             store: Setting::strongest(

@@ -48,10 +48,16 @@ pub(crate) struct Checked {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let directory = context.environment.directory.clone();
+    let directory = context.directory.clone();
     let key = read_key(&directory, &arguments.key)?;
     let text = read(&directory, &arguments.file)?;
     let mut result = proof::check(&text, &key);
+    if matches!(result, Ok(Proven::Inclusion { .. })) && arguments.old.is_some() {
+        return Err(CliError::Invalid {
+            message: "`--old` is for a proof that a trail continues an older one".into(),
+            suggestion: "leave it out: this is the proof of one entry",
+        });
+    }
     if let (
         Ok(Proven::Consistency {
             old_size, old_root, ..

@@ -35,28 +35,25 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let trail = context.trail()?;
     let query = arguments.filter.query(&trail)?;
     let Format::Jsonl = arguments.format;
-    let path = arguments
-        .out
-        .as_deref()
-        .map(|path| context.output(path))
-        .transpose()?;
+    let path = context.output(arguments.out.as_deref())?;
     let mut file = path
         .as_deref()
         .map(|path| Replacement::begin(path, Access::Shared))
-        .transpose()?;
+        .transpose()
+        .map_err(CliError::Out)?;
     let mut exported = 0;
     trail.entries(&query, |entry| -> Result<Flow, CliError> {
         let mut line = serde_json::to_string(&entry)?;
         line.push('\n');
         match &mut file {
-            Some(file) => file.write(line.as_bytes())?,
+            Some(file) => file.write(line.as_bytes()).map_err(CliError::Out)?,
             None => context.console.print(&line)?,
         }
         exported += 1;
         Ok(Flow::More)
     })?;
     if let (Some(file), Some(path)) = (file, path) {
-        file.finish()?;
+        file.finish().map_err(CliError::Out)?;
         let entries = count(exported, "entry", "entries");
         context
             .console

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", conflicts_with_all = ["limit", "from"])]
     last: Option<usize>,
     /// Go on printing entries as they are made
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "limit")]
     follow: bool,
 }
 

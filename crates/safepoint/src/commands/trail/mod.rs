@@ -79,16 +79,29 @@ pub(crate) struct EntryDocument {
     hash: String,
 }
 
-/// One entry on one line of at most `width` characters.
+/// One entry on one line of at most `width` characters, if that is at least 40.
 pub(crate) fn line(entry: &Entry, width: usize) -> String {
     let shown = |text: &str| text::line(text).text;
     let time = entry.time.to_string();
     let time = time.get(..19).unwrap_or(&time).replace('T', " ");
     let lead = format!("{:>6}  {time}  ", entry.seq);
-    let kind = format!("{:<22}", shown(entry.kind.as_str()));
-    let who = shown(entry.actor.as_str());
-    let rest = format!("  {}  {}", shown(entry.stream.as_str()), shown(&entry.body));
-    let used = lead.chars().count() + kind.chars().count() + who.chars().count();
-    let rest = text::shorten(&rest, width.saturating_sub(used).max(10));
+    let mut left = width.saturating_sub(lead.chars().count());
+    let mut take = |text: String| {
+        let text = text::shorten(&text, left);
+        left -= text.chars().count().min(left);
+        text
+    };
+    let kind = shown(entry.kind.as_str());
+    let kind = take(if width < 100 {
+        format!("{kind} ")
+    } else {
+        format!("{kind:<22}")
+    });
+    let who = take(shown(entry.actor.as_str()));
+    let rest = take(format!(
+        "  {}  {}",
+        shown(entry.stream.as_str()),
+        shown(&entry.body)
+    ));
     format!("{FAINT}{lead}{FAINT:#}{STRONG}{kind}{STRONG:#}{who}{FAINT}{rest}{FAINT:#}\n")
 }

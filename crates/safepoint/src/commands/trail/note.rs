@@ -1,5 +1,7 @@
 //! `safepoint trail note`.
 
+use std::io::Read;
+
 use safepoint_model::{ActionId, Exit};
 use safepoint_store::Durability;
 use safepoint_trail::{Draft, Kind, Stream};
@@ -12,7 +14,7 @@ use crate::error::CliError;
 /// Arguments of `trail note`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to record
+    /// What to record; - for standard input
     text: String,
     /// The session or workspace it belongs to
     #[arg(long, value_name = "STREAM")]
@@ -23,7 +25,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: Arguments) -> Result<Exit, CliError> {
-    if arguments.text.trim().is_empty() {
+    let mut text = arguments.text;
+    if text == "-" {
+        text.clear();
+        std::io::stdin().read_to_string(&mut text)?;
+    }
+    if text.trim().is_empty() {
         return Err(CliError::Invalid {
             message: "a note needs a text".into(),
             suggestion: "for example `safepoint trail note 'reviewed by Ada'`",
@@ -35,7 +42,7 @@ pub(crate) fn run(context: &mut Context, arguments: Arguments) -> Result<Exit, C
         actor: context.actor()?,
         kind: Kind::fixed("note").into(),
         action_id: arguments.action,
-        body: serde_json::json!({ "text": arguments.text }),
+        body: serde_json::json!({ "text": text }),
     };
     let entry = trail.append(draft, Durability::Sync)?;
     let width = context.console.width();

@@ -57,13 +57,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             )
         }
     };
-    let out = arguments
-        .out
-        .as_deref()
-        .map(|path| context.output(path))
-        .transpose()?;
+    let out = context.output(arguments.out.as_deref())?;
     if let Some(path) = &out {
-        durable::write(path, proof.as_bytes(), Access::Shared)?;
+        durable::write(path, proof.as_bytes(), Access::Shared).map_err(CliError::Out)?;
         context.console.say(&format!(
             "written to {}; check it with: safepoint trail check-proof {} --key '{}'",
             path.display(),
@@ -90,7 +86,7 @@ fn old_size(context: &Context, trail: &Trail, old: &str) -> Result<u64, CliError
     if let Ok(size) = old.parse() {
         return Ok(size);
     }
-    let path = context.environment.directory.join(old);
+    let path = context.directory.join(old);
     let note = std::fs::read_to_string(&path).map_err(|error| CliError::File {
         action: "read",
         path,

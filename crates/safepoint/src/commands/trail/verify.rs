@@ -1,7 +1,7 @@
 //! `safepoint trail verify`.
 
 use safepoint_model::{Exit, text};
-use safepoint_trail::{Bad, TrailError, Verification};
+use safepoint_trail::{Bad, Copy, TrailError, Verification};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,6 +18,8 @@ pub(crate) struct Verdict {
     checked: u64,
     /// How many of them the head outside the database covers.
     witnessed: u64,
+    /// `kept`, or `made_anew` where it was missing and vouches for nothing from before.
+    outside_copy: &'static str,
     /// The first entry that is not what it was.
     first_bad: Option<FirstBad>,
 }
@@ -39,6 +41,10 @@ impl From<Verification> for Verdict {
             valid: found.first_bad.is_none(),
             checked: found.checked,
             witnessed: found.witnessed,
+            outside_copy: match found.copy {
+                Copy::Kept => "kept",
+                Copy::MadeAnew => "made_anew",
+            },
             first_bad: found.first_bad.map(|bad| FirstBad {
                 seq: bad.seq,
                 id: bad.id,
@@ -83,25 +89,36 @@ fn nothing_but(bad: Bad) -> Verification {
     Verification {
         checked: 0,
         witnessed: 0,
+        copy: Copy::Kept,
         first_bad: Some(bad),
     }
 }
 
 fn show(verdict: &Verdict) -> String {
-    let entries = count(verdict.checked, "entry", "entries");
+    let entries = |number| count(number, "entry", "entries");
     match &verdict.first_bad {
-        None => format!(
-            "{GOOD}good{GOOD:#}  {entries}: content, chains, tree and signed head\n{FAINT}      the copy outside the database covers {}{FAINT:#}\n",
-            verdict.witnessed
-        ),
-        Some(bad) => format!(
-            "{BAD}bad{BAD:#}   entry {}{}: {}\n{FAINT}      {entries} before it are as they were written{FAINT:#}\n",
-            bad.seq,
-            bad.id
+        None => {
+            let checked = entries(verdict.checked);
+            let copy = match verdict.outside_copy {
+                "kept" => format!("the copy outside the database covers {}", verdict.witnessed),
+                _ => "the copy outside the database was missing; it was made anew from it now, and vouches for nothing from before".to_owned(),
+            };
+            format!(
+                "{GOOD}good{GOOD:#}  {checked}: content, chains, tree and signed head\n{FAINT}      {copy}{FAINT:#}\n"
+            )
+        }
+        Some(bad) => {
+            let id = bad
+                .id
                 .as_ref()
                 .map(|id| format!(" ({id})"))
-                .unwrap_or_default(),
-            text::line(&bad.reason).text,
-        ),
+                .unwrap_or_default();
+            let before = entries(verdict.checked.min(bad.seq));
+            let reason = text::line(&bad.reason).text;
+            format!(
+                "{BAD}bad{BAD:#}   entry {}{id}: {reason}\n{FAINT}      before it: {before}, as written{FAINT:#}\n",
+                bad.seq
+            )
+        }
     }
 }
