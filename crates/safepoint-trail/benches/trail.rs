@@ -84,31 +84,38 @@ fn draft(number: usize) -> Draft {
     }
 }
 
-/// One durable append by one writer, beside a raw append and `fdatasync` of the same bytes.
+/// One durable append by one writer, beside a raw append and `fdatasync` of the
+/// same bytes: first each alone, then in turns.
 fn single_append(base: &Path) {
     let room = tempfile::tempdir_in(base).unwrap();
     let trail = open(room.path());
-    let mut raw = File::create(room.path().join("raw")).unwrap();
+    let mut file = File::create(room.path().join("raw")).unwrap();
     let bytes = trail.append(draft(0), Durability::Sync).unwrap().to_leaf();
-    let (mut raw_times, mut ours) = (Vec::new(), Vec::new());
-    for number in 0..5_000 {
+    let mut raw = || {
         let start = Instant::now();
-        raw.write_all(&bytes).unwrap();
-        raw.sync_data().unwrap();
-        raw_times.push(start.elapsed());
+        file.write_all(&bytes).unwrap();
+        file.sync_data().unwrap();
+        start.elapsed()
+    };
+    let ours = |number| {
         let start = Instant::now();
         trail.append(draft(number), Durability::Sync).unwrap();
-        ours.push(start.elapsed());
-    }
-    let (raw, raw_mean) = summary(&mut raw_times);
+        start.elapsed()
+    };
+    let raw_alone: Vec<_> = (0..5_000).map(|_| raw()).collect();
+    let ours_alone: Vec<_> = (0..5_000).map(ours).collect();
+    let in_turns = (0..5_000).map(|number| (raw(), ours(number)));
+    let (raw_in_turn, ours_in_turn): (Vec<_>, Vec<_>) = in_turns.unzip();
+    compare("alone", raw_alone, ours_alone);
+    compare("in turns", raw_in_turn, ours_in_turn);
+}
+
+fn compare(how: &str, mut raw: Vec<Duration>, mut ours: Vec<Duration>) {
+    let (raw, raw_mean) = summary(&mut raw);
     let (ours, ours_mean) = summary(&mut ours);
+    println!("raw write + fdatasync, {how:<9}       median {raw:?}, mean {raw_mean:?}");
     println!(
-        "raw write + fdatasync of {} bytes      median {raw:?}, mean {raw_mean:?} ({:.0}/s)",
-        bytes.len(),
-        1.0 / raw_mean.as_secs_f64()
-    );
-    println!(
-        "one durable append                     median {ours:?}, mean {ours_mean:?} ({:.2}× / {:.2}× raw)",
+        "one durable append, {how:<9}          median {ours:?} ({:.2}×), mean {ours_mean:?} ({:.2}×)",
         ours.as_secs_f64() / raw.as_secs_f64(),
         ours_mean.as_secs_f64() / raw_mean.as_secs_f64()
     );
