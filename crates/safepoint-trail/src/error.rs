@@ -29,6 +29,18 @@ pub enum TrailError {
         path: PathBuf,
     },
 
+    /// The file with the key is there, and cannot be read.
+    #[error("the key of the trail `{origin}` at `{}` cannot be read", path.display())]
+    KeyUnreadable {
+        /// Which log.
+        origin: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: std::io::Error,
+    },
+
     /// The file with the key holds something else.
     #[error("`{}` does not hold the key of the trail `{origin}`", path.display())]
     KeyInvalid {

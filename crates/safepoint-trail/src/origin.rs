@@ -69,7 +69,13 @@ impl Log {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(TrailError::KeyMissing { origin, path });
             }
-            Err(error) => return Err(StoreError::file("read", path, error).into()),
+            Err(error) => {
+                return Err(TrailError::KeyUnreadable {
+                    origin,
+                    path,
+                    error,
+                });
+            }
         };
         let signer = Signer::parse(&text).map_err(|cause| TrailError::KeyInvalid {
             origin,

@@ -224,7 +224,7 @@ impl Trail {
         let bytes = self
             .blobs()
             .get(&digest)?
-            .ok_or_else(|| TrailError::NotFound(format!("blob {digest}")))?;
+            .ok_or_else(|| StoreError::corrupted(digest.to_string(), "its blob is missing"))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -1,6 +1,11 @@
 //! Appending: order, chains, one transaction with the state, failure.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -197,7 +202,11 @@ on_every_store! {
         let mut elsewhere = room.surroundings();
         elsewhere.keys = room.path().join("other-keys");
         let error = Trail::open(room.store(), &elsewhere).unwrap_err();
-        assert!(matches!(error, TrailError::KeyMissing { .. }), "{error}");
+        let TrailError::KeyMissing { path, .. } = &error else { panic!("{error}") };
+        // A directory in its place is there, and cannot be read.
+        safepoint_store::durable::create_directory(path).unwrap();
+        let error = Trail::open(room.store(), &elsewhere).unwrap_err();
+        assert!(matches!(error, TrailError::KeyUnreadable { .. }), "{error}");
     }
 
     fn a_machine_with_the_key_takes_the_trail_up(room: Room) {

@@ -8,7 +8,7 @@
 )]
 
 use safepoint_model::Digest;
-use safepoint_store::Durability;
+use safepoint_store::{Durability, StoreError};
 use safepoint_trail::head::Head;
 use safepoint_trail::note::Signer;
 use safepoint_trail::tree::Frontier;
@@ -310,6 +310,8 @@ on_every_store! {
         assert_eq!(verify(&room).first_bad, None);
         remove_directory(&room.path().join("blobs"));
         expect_bad(&room, 4, "blob");
+        let error = room.trail().body(&entry).unwrap_err();
+        assert!(matches!(error, TrailError::Store(StoreError::Corrupted { .. })), "{error}");
     }
 
     fn tr_04_a_forged_time_of_the_last_entry_is_not_built_upon(room: Room) {

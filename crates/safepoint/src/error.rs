@@ -250,6 +250,11 @@ fn explain_trail(error: &TrailError) -> Explanation {
             Some(path.display().to_string()),
             hint("copy the key file from the machine that began this trail"),
         ),
+        TrailError::KeyUnreadable { path, .. } => (
+            Code::KeyMissing,
+            Some(path.display().to_string()),
+            hint("make it readable for yourself, and for nobody else"),
+        ),
         TrailError::KeyInvalid { path, .. } => (
             Code::KeyInvalid,
             Some(path.display().to_string()),
