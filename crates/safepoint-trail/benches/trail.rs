@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use safepoint_model::{Clock, EntryId, next_after};
 use safepoint_store::{Blobs, Durability, Flow, Location, Options, Store};
 use safepoint_trail::{Draft, LostStore, Query, Surroundings, Trail, TrailError, tree};
-use testkit::Seeded;
+use testkit::{RealClock, Seeded};
 
 fn main() {
     let base = std::env::var_os("SAFEPOINT_BENCH_DIR").map_or_else(std::env::temp_dir, Into::into);
@@ -44,14 +44,6 @@ fn main() {
     }
     if run("large") {
         large_trail(&base, entries);
-    }
-}
-
-struct RealClock;
-impl safepoint_model::Clock for RealClock {
-    fn now(&self) -> safepoint_model::Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        safepoint_model::Timestamp::from_micros(since.unwrap().as_micros() as i64)
     }
 }
 

@@ -14,18 +14,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use safepoint_model::{Clock, Timestamp};
 use safepoint_store::{Blobs, Durability, Options, Store};
 use safepoint_trail::{LostStore, Surroundings, Trail};
-use testkit::{Seeded, draft};
-
-struct RealClock;
-impl Clock for RealClock {
-    fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Timestamp::from_micros(since.unwrap().as_micros() as i64)
-    }
-}
+use testkit::{RealClock, Seeded, draft};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use safepoint_model::{ActionId, Digest, EntryId, Timestamp};
-use safepoint_store::{Durability, Flow};
+use safepoint_store::Durability;
 use safepoint_trail::head::{Head, SignedHead};
 use safepoint_trail::note::{PublicKey, Signer};
 use safepoint_trail::proof::{ProofError, Proven, check, write_consistency, write_inclusion};
-use safepoint_trail::{Actor, Entry, Kind, Query, Stream, Surroundings, Trail, TrailError, tree};
+use safepoint_trail::{Actor, Entry, Kind, Stream, Surroundings, Trail, TrailError, tree};
 use signed_note::{Note, StandardVerifier, VerifierList};
 use testkit::{Database, Room, Seeded, append, draft};
 use tlog_tiles::{Checkpoint, Hash};
@@ -25,17 +25,6 @@ fn config() -> ProptestConfig {
         failure_persistence: None,
         ..usual
     }
-}
-
-fn all_entries(trail: &Trail) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    trail
-        .entries(&Query::default(), |entry| -> Result<Flow, TrailError> {
-            entries.push(entry);
-            Ok(Flow::More)
-        })
-        .unwrap();
-    entries
 }
 
 // --- A stranger's checker: none of our code, only the specification. ---
@@ -414,7 +403,7 @@ fn tr_05_every_proof_of_a_trail_is_believed_by_us_and_by_strangers() {
         }
         size = target;
 
-        let entries = all_entries(&trail);
+        let entries = room.entries(&trail);
         assert_eq!(entries.len() as u64, size);
         let roots = stranger_roots(&entries);
         let now = |head: &SignedHead| (head.size(), Hash(*head.root().as_bytes()));
@@ -632,7 +621,7 @@ fn tr_05_a_proof_needs_the_key_of_its_log() {
     let other = Trail::open(other_room.store(), &around).unwrap();
     let namesake = Signer::generate(trail.key().name(), &Seeded::new(9)).unwrap();
     assert_ne!(trail.key(), other.key());
-    let entries = all_entries(&trail);
+    let entries = room.entries(&trail);
     for text in [
         trail.prove(&entries[3]).unwrap(),
         trail.prove_consistency(3).unwrap(),

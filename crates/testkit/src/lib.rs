@@ -17,7 +17,7 @@ mod world;
 
 pub use env::{Run, TestEnv};
 pub use room::{Database, Room, append, draft};
-pub use world::{FixedClock, Seeded};
+pub use world::{FixedClock, RealClock, Seeded};
 
 /// Makes one test for each database out of one story.
 #[macro_export]

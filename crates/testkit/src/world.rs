@@ -26,6 +26,17 @@ impl Clock for FixedClock {
     }
 }
 
+/// The machine's clock, for processes of their own and for benches.
+#[derive(Debug)]
+pub struct RealClock;
+
+impl Clock for RealClock {
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Timestamp::from_micros(since.unwrap().as_micros() as i64)
+    }
+}
+
 /// Bytes that are the same in every run (splitmix64).
 #[derive(Debug, Default)]
 pub struct Seeded(AtomicU64);
