@@ -102,6 +102,16 @@ codes! {
     Output, "X102", "OUTPUT", Failed, "the output could not be written";
     TrailTampered, "T101", "TRAIL_TAMPERED", Failed, "the trail is not what it was";
     ProofInvalid, "T102", "PROOF_INVALID", Failed, "a proof does not prove what it claims";
+    CheckpointRequired, "F501", "CHECKPOINT_REQUIRED", Denied, "a change needs a valid checkpoint, and has none";
+    ApprovalRequired, "F502", "APPROVAL_REQUIRED", Denied, "a change needs a person's approval, and has none";
+    RollbackFailed, "F503", "ROLLBACK_FAILED", Failed, "a checkpoint cannot be restored; the tree is untouched";
+    ConstraintViolated, "F504", "CONSTRAINT_VIOLATED", Denied, "a change would break a rule that was set for it";
+    ProvenanceMissing, "F505", "PROVENANCE_MISSING", Failed, "where something came from cannot be shown";
+    CheckpointExpired, "F506", "CHECKPOINT_EXPIRED", Denied, "the checkpoint has expired";
+    FileUnstable, "F507", "FILE_UNSTABLE", Failed, "a file goes on changing while it is read";
+    FileFailed, "F508", "FILE_FAILED", Failed, "a file or directory cannot be read or written";
+    Unsupported, "F509", "UNSUPPORTED", Failed, "something that a checkpoint cannot hold";
+    GitFailed, "F510", "GIT_FAILED", Failed, "git could not do its part";
     StoreUnreachable, "S501", "STORE_UNREACHABLE", Unavailable, "nothing answers at the store's address";
     StoreLocked, "S502", "STORE_LOCKED", Unavailable, "another process holds the store";
     StoreReadOnly, "S503", "STORE_READ_ONLY", Unavailable, "the store may not be written";
@@ -112,13 +122,20 @@ codes! {
     StoreLost, "S508", "STORE_LOST", Unavailable, "the store is empty, but its trail was not";
     StoreFailed, "S509", "STORE_FAILED", Unavailable, "a statement or a file operation failed";
     StoreUnconfirmed, "S510", "STORE_UNCONFIRMED", Unavailable, "the change is recorded, but what follows a commit failed";
+    StoreCapReached, "S511", "STORE_CAP_REACHED", Unavailable, "the object store may not grow any more";
     KeyMissing, "I601", "KEY_MISSING", Identity, "the key that signs the trail is not here";
     KeyInvalid, "I602", "KEY_INVALID", Identity, "a key file holds something else";
+    SealFailed, "I603", "SEAL_FAILED", Identity, "a secret cannot be encrypted or decrypted";
     Usage, "U701", "USAGE", Usage, "the command line is not understood";
     InvalidInput, "U702", "INVALID_INPUT", Usage, "an input is not what it should be";
     SettingsInvalid, "U703", "SETTINGS_INVALID", Usage, "a settings file is wrong";
     Ambiguous, "U704", "AMBIGUOUS", Usage, "the beginning of an id fits more than one";
+    ScopeEmpty, "U705", "SCOPE_EMPTY", Usage, "a scope matches nothing";
+    ScopeInvalid, "U706", "SCOPE_INVALID", Usage, "a scope cannot be used";
     NotFound, "N801", "NOT_FOUND", NotFound, "something named does not exist";
+    Conflict, "C901", "CONFLICT", Conflict, "a later change stands in the way";
+    Busy, "C902", "BUSY", Conflict, "another process is at work on the same thing";
+    OtherWorkspace, "C903", "OTHER_WORKSPACE", Conflict, "the checkpoint belongs to another directory";
 }
 
 impl fmt::Display for Code {

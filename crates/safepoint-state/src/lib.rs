@@ -1,1 +1,44 @@
-//! The way back: exact snapshots of files and git state, and what is done with them.
+//! The way back: exact snapshots of files and git state, and what is done with
+//! them: compare, verify, roll back, undo, collect.
+//!
+//! This is the only crate that writes a user's tree. It judges nothing: who may
+//! do what is decided above.
+
+mod capture;
+mod checkpoint;
+mod collect;
+mod compare;
+mod content;
+mod error;
+pub mod git;
+mod git_state;
+pub mod left_out;
+mod lock;
+pub mod objects;
+mod own;
+pub mod path;
+mod restore;
+mod scan;
+pub mod scope;
+pub mod seal;
+pub mod sensitive;
+mod snapshot;
+mod state;
+pub mod text;
+pub mod tree;
+mod undo;
+mod verify;
+
+pub use checkpoint::{Made, Wanted, all_files};
+pub use collect::Collection;
+pub use content::ContentId;
+pub use error::StateError;
+pub use own::manifest_path;
+pub use restore::{Goal, Preview, Recovered, Restored, automatic_expiry};
+pub use scan::{Patterns, Progress, Rules};
+pub use snapshot::{
+    Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
+};
+pub use state::{State, Surroundings, Workspace, stream};
+pub use undo::FileConflict;
+pub use verify::Verified;

@@ -128,6 +128,16 @@ pub fn create_directory(path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Deletes a file, durably. One that is not there is deleted already.
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Ok(()) => sync_directory(parent(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StoreError::file("delete", path, error)),
+    }
+}
+
 /// Syncs the names in a directory.
 pub fn sync_directory(path: &Path) -> Result<(), StoreError> {
     File::open(path)

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{init, schema, trail};
+use crate::commands::{
+    checkpoint, diff, du, gc, init, list, log, pin, redo, rollback, schema, show, trail, undo,
+    verify,
+};
 use crate::console::{Colour, Console, Mode};
 
 /// Every agent action judged, undoable and provable
@@ -83,6 +86,30 @@ pub(crate) enum Command {
     Init(init::Arguments),
     /// Show where everything is and how it stands
     Status,
+    /// Capture files and git state exactly, so that they can be restored
+    Checkpoint(checkpoint::Arguments),
+    /// List checkpoints, the newest first
+    List(list::Arguments),
+    /// Show one checkpoint
+    Show(show::Arguments),
+    /// Show what changed since a checkpoint, or between two
+    Diff(diff::Arguments),
+    /// Read everything a checkpoint needs back from the store, and hash it again
+    Verify(verify::Arguments),
+    /// Make the workspace, or a part of it, identical to a checkpoint
+    Rollback(rollback::Arguments),
+    /// Take back what one action did, and keep what came later
+    Undo(undo::Arguments),
+    /// Take back the last roll back or undo
+    Redo(redo::Arguments),
+    /// List what happened, the newest first, with what each action changed
+    Log(log::Arguments),
+    /// Keep a checkpoint even when it has expired
+    Pin(pin::Arguments),
+    /// Show how much the store holds
+    Du(du::Arguments),
+    /// Delete expired checkpoints and what nothing needs any more
+    Gc(gc::Arguments),
     /// Read, verify and prove the record of everything
     #[command(subcommand)]
     Trail(trail::Command),

@@ -1,14 +1,18 @@
 //! What is printed, and where: data on standard output, talk on standard error.
 
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use safepoint_model::{Exit, text};
+use safepoint_state::{Progress, StateError};
 use serde::Serialize;
 
+use crate::commands;
 use crate::error::CliError;
+use crate::settings::Size;
 
 /// The form of data on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -40,8 +44,13 @@ pub(crate) const FAINT: Style = Style::new().dimmed();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// For bad news.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// For what should not be overlooked.
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
 /// For what to do.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+
+/// How often the progress of long work is shown.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Standard output and standard error of one command.
 pub(crate) struct Console {
@@ -110,7 +119,17 @@ impl Console {
                 whole.message = format!("{}: {cause}", whole.message);
             }
             let exit = whole.exit;
-            let _ = self.json(&serde_json::json!({ "error": whole }));
+            let mut document = serde_json::json!({ "error": whole });
+            if let (CliError::Checkpoint(_), Some(fields)) = (error, document.as_object_mut()) {
+                fields.insert("checkpoint_created".to_owned(), false.into());
+            }
+            if let (CliError::State(StateError::Conflict { conflicts }), Some(fields)) =
+                (error, document.as_object_mut())
+            {
+                let shown: Vec<_> = conflicts.iter().map(commands::conflict_document).collect();
+                fields.insert("conflicts".to_owned(), shown.into());
+            }
+            let _ = self.json(&document);
             let _ = self.flush();
             return exit;
         }
@@ -119,6 +138,11 @@ impl Console {
         let _ = writeln!(self.talk, "{BAD}error:{BAD:#} {}", safe(&problem.message));
         for cause in &problem.causes {
             let _ = writeln!(self.talk, "{STRONG}cause:{STRONG:#} {}", safe(cause));
+        }
+        if let CliError::State(StateError::Conflict { conflicts }) = error {
+            for conflict in conflicts {
+                let _ = write!(self.talk, "{}", commands::show_conflict(conflict));
+            }
         }
         if let Some(suggestion) = &problem.suggestion {
             let _ = writeln!(self.talk, "{HINT}hint:{HINT:#} {}", safe(suggestion));
@@ -142,6 +166,47 @@ impl Console {
         }
         bar.enable_steady_tick(Duration::from_millis(100));
         bar
+    }
+
+    /// Something to tell people that they should not overlook.
+    pub(crate) fn warn(&mut self, text: &str) {
+        if !self.quiet && self.mode == Mode::Text {
+            let _ = writeln!(
+                self.talk,
+                "{WARNING}warning:{WARNING:#} {}",
+                text::line(text).text
+            );
+        }
+    }
+
+    /// Does long work, and shows on a terminal how far it has come.
+    pub(crate) fn watching<T>(&self, progress: &Progress, work: impl FnOnce() -> T) -> T {
+        let bar = self.progress(0, "{spinner} {msg}");
+        if bar.is_hidden() {
+            return work();
+        }
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !done.load(Ordering::Relaxed) {
+                    std::thread::sleep(TICK);
+                    let (files, bytes) = progress.now();
+                    let rate =
+                        (bytes - last) * 1_000 / u64::try_from(TICK.as_millis()).unwrap_or(1);
+                    last = bytes;
+                    let (read, rate) = (Size(bytes), Size(rate));
+                    bar.set_message(format!(
+                        "{}, {read} read, {rate}/s",
+                        count(files, "file", "files")
+                    ));
+                }
+                bar.finish_and_clear();
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            result
+        })
     }
 
     /// How wide a line of text may be.

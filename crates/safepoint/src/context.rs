@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use safepoint_state::git::Git;
+use safepoint_state::{Patterns, Rules, State, Workspace};
 use safepoint_store::{Blobs, Options, Store};
 use safepoint_trail::{Actor, LostStore, Surroundings, Trail};
 
@@ -14,6 +16,15 @@ use crate::paths::Paths;
 use crate::settings::{MANAGED, Settings, Sources};
 use crate::world::{Environment, SystemClock, SystemEntropy};
 
+/// What a command does about a directory that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissingDirectory {
+    /// It has nothing to do there.
+    Refuse,
+    /// It may be what brings it back.
+    Allow,
+}
+
 /// One command at work.
 pub(crate) struct Context {
     pub(crate) console: Console,
@@ -22,13 +33,15 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     /// The directory the command works in.
     pub(crate) directory: PathBuf,
+    /// Whether that directory was named, rather than the one the command was started in.
+    directory_is_named: bool,
     /// Whether to take questions as answered with yes.
     pub(crate) yes: bool,
 }
 
 impl Context {
     /// Reads the environment and the settings. Opens nothing.
-    pub(crate) fn new(global: &Global) -> Result<Self, CliError> {
+    pub(crate) fn new(global: &Global, missing: MissingDirectory) -> Result<Self, CliError> {
         let environment = Environment::read().map_err(|error| CliError::File {
             action: "find",
             path: ".".into(),
@@ -38,7 +51,7 @@ impl Context {
             None => environment.directory.clone(),
             Some(directory) => environment.directory.join(directory),
         };
-        if !directory.is_dir() {
+        if missing == MissingDirectory::Refuse && !directory.is_dir() {
             return Err(CliError::NotFound {
                 what: "directory",
                 name: directory.display().to_string(),
@@ -57,6 +70,7 @@ impl Context {
             environment,
             paths,
             settings,
+            directory_is_named: global.directory.is_some(),
             directory,
             yes: global.yes,
         })
@@ -77,6 +91,94 @@ impl Context {
             Arc::new(store),
             &self.surroundings(lost_store),
         )?)
+    }
+
+    /// Opens the snapshots, and ends what a crash cut off.
+    pub(crate) fn state(&mut self) -> Result<State, CliError> {
+        let trail = self.trail()?;
+        let search = self.environment.path("PATH");
+        let around = safepoint_state::Surroundings {
+            data: self.paths.data.clone(),
+            state: self.paths.state.clone(),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            git: Git::find(
+                search.as_deref().map(Path::as_os_str),
+                self.environment.variables(),
+            ),
+            lock_timeout: Duration::from_micros(self.settings.lock_timeout.value.as_micros()),
+            cap: Some(self.settings.object_cap.value.0),
+            actor: self.actor()?,
+        };
+        let state = State::open(trail, around)?;
+        for recovered in state.recover()? {
+            let place = recovered.workspace.display().to_string();
+            let what = recovered.summary;
+            self.console.say(&if recovered.finished {
+                format!("recovered: `{what}` was cut off in `{place}`, and is now finished")
+            } else {
+                format!(
+                    "recovered: `{what}` was cut off before it touched `{place}`, and was dropped"
+                )
+            });
+        }
+        Ok(state)
+    }
+
+    /// The workspace: the directory that was named, or the nearest one upwards that is one.
+    pub(crate) fn workspace(&self) -> Result<Workspace, CliError> {
+        let start =
+            std::fs::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        let root = if self.directory_is_named {
+            start
+        } else {
+            self.find_workspace(&start)?
+        };
+        self.workspace_at(&root)
+    }
+
+    /// Whether a directory was named with `-C`.
+    pub(crate) fn names_directory(&self) -> bool {
+        self.directory_is_named
+    }
+
+    /// The workspace at `root`, with the rules of the settings.
+    pub(crate) fn workspace_at(&self, root: &Path) -> Result<Workspace, CliError> {
+        Ok(Workspace {
+            root: root.to_owned(),
+            rules: Rules::new(Patterns {
+                exclude: self.settings.project.exclude.clone(),
+                include: self.settings.project.include.clone(),
+            })?,
+        })
+    }
+
+    fn find_workspace(&self, start: &Path) -> Result<PathBuf, CliError> {
+        let home = self.environment.path("HOME");
+        // A home directory or a whole disk is never meant without being named.
+        let too_wide = |path: &Path| path.parent().is_none() || home.as_deref() == Some(path);
+        let marked = |path: &&Path| {
+            [".checkpoints", "safepoint.yaml", ".git"]
+                .iter()
+                .any(|name| path.join(name).symlink_metadata().is_ok())
+        };
+        if let Some(found) = start
+            .ancestors()
+            .take_while(|path| !too_wide(path))
+            .find(marked)
+        {
+            return Ok(found.to_owned());
+        }
+        if too_wide(start) {
+            return Err(CliError::Invalid {
+                message: format!(
+                    "`{}` is too wide to be a workspace by default",
+                    start.display()
+                ),
+                suggestion: "change into a project, or name the directory with `-C`",
+            });
+        }
+        Ok(start.to_owned())
     }
 
     fn surroundings(&self, lost_store: LostStore) -> Surroundings {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use safepoint_model::yaml::YamlError;
 use safepoint_model::{Code, Exit};
+use safepoint_state::StateError;
 use safepoint_store::{LocationError, StoreError};
 use safepoint_trail::TrailError;
 use safepoint_trail::proof::ProofError;
@@ -33,6 +34,11 @@ pub(crate) enum CliError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Trail(#[from] TrailError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A checkpoint that was not made: its reply says so, beside the error.
+    #[error(transparent)]
+    Checkpoint(StateError),
     #[error(transparent)]
     Proof(#[from] ProofError),
     #[error("cannot {action} `{}`", path.display())]
@@ -141,6 +147,7 @@ fn explain(error: &CliError) -> Explanation {
         ),
         CliError::Store(error) => explain_store(error),
         CliError::Trail(error) => explain_trail(error),
+        CliError::State(error) | CliError::Checkpoint(error) => explain_state(error),
         CliError::Proof(_) => (
             Code::ProofInvalid,
             None,
@@ -294,4 +301,129 @@ fn explain_trail(error: &TrailError) -> Explanation {
         ),
         TrailError::Entropy(_) => (Code::Internal, None, None),
     }
+}
+
+fn explain_state(error: &StateError) -> Explanation {
+    let hint = |text: &str| Some(text.to_owned());
+    match error {
+        StateError::File { path, error, .. } => explain_file(path, error),
+        StateError::Damaged { path, .. } => (
+            Code::StoreCorrupted,
+            Some(path.display().to_string()),
+            hint(
+                "restore the object store from a backup; `safepoint verify ID` tells which checkpoints are whole",
+            ),
+        ),
+        StateError::Missing { id } => (
+            Code::StoreCorrupted,
+            Some(id.to_string()),
+            hint("restore the object store from a backup"),
+        ),
+        StateError::Unrestorable { id, .. } => (
+            Code::RollbackFailed,
+            Some(id.clone()),
+            hint(
+                "the tree is untouched; `safepoint list` shows other checkpoints, `safepoint verify ID` tells whether one is whole",
+            ),
+        ),
+        StateError::Torn { path } => (
+            Code::FileUnstable,
+            Some(path.display().to_string()),
+            hint(
+                "wait until the program that writes it is done, or leave it out with `exclude` in safepoint.yaml",
+            ),
+        ),
+        StateError::EmptyScope { scope } => (
+            Code::ScopeEmpty,
+            Some(scope.clone()),
+            hint("check the spelling; a scope is relative to the directory you are in"),
+        ),
+        StateError::BadScope { scope, .. } => (
+            Code::ScopeInvalid,
+            Some(scope.clone()),
+            hint("a scope is a file, a directory or a pattern inside the workspace"),
+        ),
+        StateError::NotFound { name, .. } => (
+            Code::NotFound,
+            Some(name.clone()),
+            hint("`safepoint list` shows the checkpoints, `safepoint log` the actions"),
+        ),
+        StateError::Ambiguous { prefix, .. } => (
+            Code::Ambiguous,
+            Some(prefix.clone()),
+            hint("give more of its characters"),
+        ),
+        StateError::Expired { id, .. } => (
+            Code::CheckpointExpired,
+            Some(id.clone()),
+            hint("it can still be restored: add `--expired`"),
+        ),
+        StateError::Conflict { conflicts } => (
+            Code::Conflict,
+            conflicts
+                .first()
+                .map(|conflict| safepoint_state::path::display(&conflict.path)),
+            hint(
+                "nothing was changed; undo the later change first, or roll back the whole file with `safepoint rollback ID PATH`",
+            ),
+        ),
+        StateError::Busy { .. } => (
+            Code::Busy,
+            None,
+            hint("wait for the other process to end, then try again"),
+        ),
+        StateError::CapReached { .. } => (
+            Code::StoreCapReached,
+            None,
+            hint("`safepoint gc` gives space back; `object_cap` in your settings raises the cap"),
+        ),
+        StateError::OtherWorkspace { theirs, .. } => (
+            Code::OtherWorkspace,
+            Some(theirs.display().to_string()),
+            hint("leave out `-C` to restore it where it was made"),
+        ),
+        StateError::NotIdentical { .. } => (
+            Code::RollbackFailed,
+            None,
+            hint("`safepoint redo` brings back what was there before"),
+        ),
+        StateError::Unsupported(_) => (Code::Unsupported, None, None),
+        StateError::Git(_) => (
+            Code::GitFailed,
+            None,
+            hint("`--type file_backup` does without git"),
+        ),
+        StateError::Seal(_) => (
+            Code::SealFailed,
+            None,
+            hint("give the key with `--identity FILE`"),
+        ),
+        StateError::Store(error) => explain_store(error),
+        StateError::Trail(error) => explain_trail(error),
+        StateError::Entropy(_) => (Code::Internal, None, None),
+    }
+}
+
+fn explain_file(path: &std::path::Path, error: &std::io::Error) -> Explanation {
+    use std::io::ErrorKind;
+    let (code, hint) = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
+            Code::StoreFull,
+            "make room on that disk, then try again: nothing was half-written",
+        ),
+        ErrorKind::ReadOnlyFilesystem => (
+            Code::StoreReadOnly,
+            "make it writable, or work on a copy that is",
+        ),
+        ErrorKind::PermissionDenied => (
+            Code::FileFailed,
+            "check who may read and write it, or leave it out with `exclude` in safepoint.yaml",
+        ),
+        _ => (Code::FileFailed, "the cause above says what failed"),
+    };
+    (
+        code,
+        Some(path.display().to_string()),
+        Some(hint.to_owned()),
+    )
 }

@@ -21,7 +21,7 @@ use safepoint_model::Exit;
 
 use crate::cli::{Cli, Command, mode_of_unparsed};
 use crate::console::{Colour, Console, Mode};
-use crate::context::Context;
+use crate::context::{Context, MissingDirectory};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
@@ -35,7 +35,11 @@ fn main() -> ExitCode {
 
 /// Runs a command and shows how it failed.
 fn run(cli: Cli) -> Exit {
-    let mut context = match Context::new(&cli.global) {
+    let missing = match &cli.command {
+        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) => MissingDirectory::Allow,
+        _ => MissingDirectory::Refuse,
+    };
+    let mut context = match Context::new(&cli.global, missing) {
         Ok(context) => context,
         Err(error) => return cli.global.console().fail(&error),
     };
@@ -53,6 +57,18 @@ fn dispatch(context: &mut Context, command: Command) -> Result<Exit, CliError> {
         Command::Try => commands::demo::run(context),
         Command::Init(arguments) => commands::init::run(context, &arguments),
         Command::Status => commands::status::run(context),
+        Command::Checkpoint(arguments) => commands::checkpoint::run(context, &arguments),
+        Command::List(arguments) => commands::list::run(context, &arguments),
+        Command::Show(arguments) => commands::show::run(context, &arguments),
+        Command::Diff(arguments) => commands::diff::run(context, &arguments),
+        Command::Verify(arguments) => commands::verify::run(context, &arguments),
+        Command::Rollback(arguments) => commands::rollback::run(context, &arguments),
+        Command::Undo(arguments) => commands::undo::run(context, &arguments),
+        Command::Redo(arguments) => commands::redo::run(context, &arguments),
+        Command::Log(arguments) => commands::log::run(context, &arguments),
+        Command::Pin(arguments) => commands::pin::run(context, &arguments),
+        Command::Du(arguments) => commands::du::run(context, &arguments),
+        Command::Gc(arguments) => commands::gc::run(context, &arguments),
         Command::Trail(command) => commands::trail::run(context, command),
         Command::Completions { shell } => commands::completions::run(context, shell),
         Command::Man { out } => commands::man::run(context, out),

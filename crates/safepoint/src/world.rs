@@ -46,8 +46,15 @@ pub(crate) struct Environment {
 impl Environment {
     /// The environment of this process.
     pub(crate) fn read() -> std::io::Result<Self> {
+        let directory = match std::env::current_dir() {
+            // The directory may have been deleted under us: its name is enough to bring it back.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                std::env::var_os("PWD").map(PathBuf::from).ok_or(error)?
+            }
+            other => other?,
+        };
         Ok(Self {
-            directory: std::env::current_dir()?,
+            directory,
             user: user_name(),
             variables: std::env::vars_os().collect(),
         })
@@ -64,6 +71,11 @@ impl Environment {
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
         }
+    }
+
+    /// All variables, to be handed on to git.
+    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
+        self.variables.clone()
     }
 
     /// A variable that is set and not empty.

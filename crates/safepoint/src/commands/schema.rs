@@ -4,7 +4,9 @@ use safepoint_model::Exit;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
-use super::{init, status, trail};
+use super::{
+    checkpoint, diff, du, gc, init, list, log, pin, restoring, show, status, trail, verify,
+};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -40,8 +42,18 @@ struct ErrorFields {
 /// Every published schema, by name.
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("checkpoint", schema_for!(checkpoint::CheckpointReply)),
+        ("diff", schema_for!(diff::DiffReply)),
+        ("du", schema_for!(du::Usage)),
         ("error", schema_for!(ErrorDocument)),
+        ("gc", schema_for!(gc::GcReply)),
         ("init", schema_for!(init::Initialised)),
+        ("list", schema_for!(list::CheckpointList)),
+        ("log", schema_for!(log::ActionLog)),
+        ("pin", schema_for!(pin::PinReply)),
+        ("rollback", schema_for!(restoring::RestoreReply)),
+        ("rollback-plan", schema_for!(restoring::PlanReply)),
+        ("show", schema_for!(show::CheckpointDocument)),
         ("status", schema_for!(status::Status)),
         (
             "trail-check-proof",
@@ -52,6 +64,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("trail-list", schema_for!(trail::list::Page)),
         ("trail-prove", schema_for!(trail::prove::Proof)),
         ("trail-verify", schema_for!(trail::verify::Verdict)),
+        ("verify", schema_for!(verify::VerifyReply)),
     ]
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use safepoint_model::{Span, yaml};
 use serde::{Deserialize, Serialize};
 
+use super::Size;
 use crate::error::CliError;
 use crate::world::Environment;
 
@@ -30,6 +31,11 @@ pub(crate) struct File {
     pub(crate) lock_timeout: Option<Span>,
     pub(crate) checkpoint: Option<CheckpointMode>,
     pub(crate) hold_timeout: Option<Span>,
+    /// How large the object store may grow.
+    pub(crate) object_cap: Option<Size>,
+    /// To whom secrets are encrypted.
+    #[serde(default)]
+    pub(crate) seal_to: Vec<String>,
     /// The steward's files.
     #[serde(default)]
     pub(crate) atlases: Vec<PathBuf>,
@@ -103,7 +109,15 @@ impl File {
                 });
             }
         };
+        let object_cap = match environment.text("SAFEPOINT_OBJECT_CAP") {
+            None => None,
+            Some(text) => Some(text.parse().map_err(|error| CliError::Invalid {
+                message: format!("`SAFEPOINT_OBJECT_CAP`: {error}"),
+                suggestion: "a size is written like `500MiB` or `20GiB`",
+            })?),
+        };
         Ok(Self {
+            object_cap,
             store: environment.text("SAFEPOINT_STORE"),
             lock_timeout: span("SAFEPOINT_LOCK_TIMEOUT")?,
             checkpoint,

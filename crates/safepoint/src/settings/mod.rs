@@ -5,6 +5,7 @@
 //! repository must not decide where the evidence about it goes.
 
 mod file;
+mod size;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use safepoint_store::Location;
 use serde::Serialize;
 
 pub(crate) use file::{CheckpointMode, File, StateProvider};
+pub(crate) use size::Size;
 
 use crate::error::CliError;
 use crate::paths::{Paths, find_upwards};
@@ -80,6 +82,8 @@ pub(crate) struct Settings {
     pub(crate) lock_timeout: Setting<Span>,
     pub(crate) checkpoint: Setting<CheckpointMode>,
     pub(crate) hold_timeout: Setting<Span>,
+    pub(crate) object_cap: Setting<Size>,
+    pub(crate) seal_to: Vec<String>,
     /// What the project says of itself.
     pub(crate) project: File,
     /// The files that were read.
@@ -118,6 +122,14 @@ impl Settings {
             return Err(CliError::Invalid {
                 message: "a project's `safepoint.yaml` must not choose the store".into(),
                 suggestion: "remove `store` from it; set it in your own settings, by `SAFEPOINT_STORE` or by `--store`",
+            });
+        }
+
+        if project.object_cap.is_some() || !project.seal_to.is_empty() {
+            return Err(CliError::Invalid {
+                message: "a project's `safepoint.yaml` must not set `object_cap` or `seal_to`"
+                    .into(),
+                suggestion: "set them in your own settings",
             });
         }
 
@@ -165,6 +177,16 @@ impl Settings {
                 ],
                 Span::from_secs(15 * 60),
             ),
+            // A repository must not decide how much room it takes, or who reads its secrets.
+            object_cap: Setting::strongest(
+                [
+                    (Origin::Managed, managed.object_cap),
+                    (Origin::Environment, environment.object_cap),
+                    (Origin::User, user.object_cap),
+                ],
+                Size::DEFAULT_CAP,
+            ),
+            seal_to: [managed.seal_to, user.seal_to].concat(),
             project,
             files,
         })

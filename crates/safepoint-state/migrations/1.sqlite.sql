@@ -1,0 +1,28 @@
+-- Restorable states, one row each. The record holds everything about one.
+CREATE TABLE state_snapshots (
+  id TEXT PRIMARY KEY,
+  number BIGINT NOT NULL UNIQUE,
+  workspace BLOB NOT NULL,
+  created BIGINT NOT NULL,
+  expiry BIGINT NOT NULL,
+  pinned BIGINT NOT NULL,
+  record TEXT NOT NULL
+);
+CREATE INDEX state_snapshots_by_workspace ON state_snapshots (workspace, number);
+
+-- What happened between two of them.
+CREATE TABLE state_actions (
+  action_id TEXT PRIMARY KEY,
+  number BIGINT NOT NULL UNIQUE,
+  workspace BLOB NOT NULL,
+  time BIGINT NOT NULL,
+  session_id TEXT,
+  action TEXT NOT NULL,
+  summary TEXT NOT NULL,
+  decision TEXT,
+  outcome TEXT NOT NULL,
+  before_id TEXT NOT NULL,
+  after_id TEXT NOT NULL,
+  undoes TEXT
+);
+CREATE INDEX state_actions_by_workspace ON state_actions (workspace, number);

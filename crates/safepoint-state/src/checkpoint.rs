@@ -1,0 +1,497 @@
+//! Making a snapshot: look, store, read back, record.
+//!
+//! The objects are durable and have been read back before the record and its
+//! trail entry are committed together. Killed at any instant there is a whole
+//! snapshot or none, and objects that nothing refers to.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use safepoint_model::{ActionId, Expiry};
+use safepoint_store::{Durability, fault};
+use safepoint_trail::Kind;
+use serde_json::json;
+
+use crate::capture::Capture;
+use crate::git::Repository;
+use crate::git::stash::{self, Stash};
+use crate::lock::Hold;
+use crate::objects::Writer;
+use crate::own;
+use crate::path::TreePath;
+use crate::scan::{self, Progress, Request, Sink};
+use crate::scope::{Cover, Scope};
+use crate::seal::{self, Recipient};
+use crate::snapshot::{
+    self, Action, FORMAT, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
+};
+use crate::state::{State, Workspace};
+use crate::tree::{self, Change, Node, Trees};
+use crate::{ContentId, StateError};
+
+/// What kind of snapshot is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// What it covers.
+    pub scope: &'a Scope,
+    /// Why it is made.
+    pub reason: Option<String>,
+    /// How it is kept; by default what fits the workspace.
+    pub kind: Option<SnapshotType>,
+    /// Until when it authorises anything.
+    pub expiry: Expiry,
+    /// Who wants it.
+    pub origin: Origin,
+    /// To whom secrets are encrypted; without anybody they are not captured.
+    pub seal_to: &'a [Recipient],
+}
+
+/// A snapshot that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// The commit of its stash entry.
+    pub stash: Option<String>,
+    /// What is to be known besides.
+    pub warnings: Vec<String>,
+    /// The paths of its files, unless there are very many.
+    pub files: Option<Vec<TreePath>>,
+}
+
+/// So many paths are listed; of more only the number is told.
+const MOST_LISTED: u64 = 5_000;
+
+impl State {
+    /// Makes a snapshot of what `wanted` says.
+    pub fn checkpoint(
+        &self,
+        workspace: &Workspace,
+        wanted: &Wanted<'_>,
+        progress: &Progress,
+    ) -> Result<Made, StateError> {
+        let _held = self.hold(&workspace.root, Hold::Shared)?;
+        let (kind, mut warnings) = self.choose(workspace, wanted)?;
+        let objects = self.objects()?;
+        let validity = self.validity(workspace, &objects)?;
+        let cache = self.cache(workspace, validity);
+        let writer = objects.writer();
+        let sink = Sink::Store(&writer);
+        let request = Request {
+            workspace: &workspace.root,
+            scope: wanted.scope,
+            rules: &workspace.rules,
+            cache: &cache,
+            clock: &*self.around.clock,
+            progress,
+        };
+        let mut capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
+        if wanted.kind == Some(SnapshotType::FileBackup) {
+            capture.git = None;
+        }
+        refuse_empty(workspace, wanted.scope, &capture)?;
+        let sealed = seal_secrets(workspace, wanted.seal_to, &capture, &writer)?;
+        let size = writer.finish()?;
+        warnings.extend(self.warnings(&capture, &sealed));
+        let snapshot = Snapshot {
+            id: SnapshotId::generate(self.now(), &*self.around.entropy)?,
+            workspace: workspace.root.clone(),
+            created: self.now(),
+            expiry: wanted.expiry,
+            pinned: false,
+            record: Record {
+                format: FORMAT,
+                kind,
+                origin: wanted.origin,
+                reason: wanted.reason.clone(),
+                scope: wanted.scope.to_stored(),
+                files: capture.files,
+                git: capture.git,
+                git_head: self.head(workspace),
+                left_out: capture.left_out(),
+                sensitive: capture.sensitive(),
+                sealed,
+                special: capture.special(),
+                warnings: warnings.clone(),
+                size,
+            },
+        };
+        let reader = objects.reader();
+        let observed = self.observed(&reader, &snapshot)?;
+        fault::point("checkpoint.stored");
+        if wanted.origin == Origin::Asked {
+            own::write_manifest(&snapshot)?;
+        }
+        fault::point("checkpoint.manifest");
+        let recorded = self.record(&snapshot, observed.as_ref());
+        if recorded.is_err() && wanted.origin == Origin::Asked {
+            own::remove_manifest(&snapshot);
+        }
+        recorded?;
+        fault::point("checkpoint.recorded");
+        // The snapshot is there: what follows is a convenience and cannot undo it.
+        let whole = wanted.scope.is_everything();
+        if let Err(error) = cache.save(
+            &self.cache_path(&workspace.root),
+            validity,
+            &capture.scan.seen,
+            whole,
+        ) {
+            warnings.push(format!(
+                "the cache cannot be written, so the next checkpoint is slower: {error}"
+            ));
+        }
+        own::log(
+            &snapshot.workspace,
+            self.now(),
+            "checkpoint",
+            &snapshot.id,
+            snapshot.record.reason.as_deref(),
+        );
+        let stash = match (kind, wanted.origin) {
+            (SnapshotType::GitStash, Origin::Asked) => {
+                self.stash(workspace, &snapshot, &capture, wanted.scope, &mut warnings)
+            }
+            _ => None,
+        };
+        let files = list_files(&reader, &snapshot)?;
+        Ok(Made {
+            snapshot,
+            stash,
+            warnings,
+            files,
+        })
+    }
+
+    /// Which type fits, and what is to be said about that.
+    fn choose(
+        &self,
+        workspace: &Workspace,
+        wanted: &Wanted<'_>,
+    ) -> Result<(SnapshotType, Vec<String>), StateError> {
+        let is_git = workspace.root.join(".git").symlink_metadata().is_ok();
+        let unsuitable = |why: &str| {
+            Err(StateError::BadScope {
+                scope: wanted.kind.map_or("", SnapshotType::as_str).to_owned(),
+                why: why.to_owned(),
+            })
+        };
+        match wanted.kind {
+            Some(SnapshotType::FileBackup) => Ok((SnapshotType::FileBackup, Vec::new())),
+            Some(SnapshotType::StateSnapshot) => unsuitable("there is no state key in the scope"),
+            Some(SnapshotType::DatabaseSavepoint) => unsuitable("there is no database in the scope"),
+            Some(SnapshotType::GitStash) if !is_git => {
+                unsuitable("the workspace is not a git work tree")
+            }
+            _ if is_git && self.around.git.is_none() => Ok((
+                SnapshotType::FileBackup,
+                vec!["git is not installed, so there is no stash entry; the files and the git directory are captured all the same".into()],
+            )),
+            _ if is_git => Ok((SnapshotType::GitStash, Vec::new())),
+            _ => Ok((SnapshotType::FileBackup, Vec::new())),
+        }
+    }
+
+    fn head(&self, workspace: &Workspace) -> Option<String> {
+        let repository = self.repository(workspace)?;
+        let head = repository.head();
+        Some(match head {
+            crate::git::Head::Branch { name, commit } => {
+                format!("{name} {}", commit.as_deref().unwrap_or("(no commit yet)"))
+            }
+            crate::git::Head::Detached { commit } => format!("(detached) {commit}"),
+        })
+    }
+
+    pub(crate) fn repository(&self, workspace: &Workspace) -> Option<Repository> {
+        let git = self.around.git.as_ref()?;
+        Repository::open(git, &workspace.root).ok().flatten()
+    }
+
+    fn warnings(&self, capture: &Capture, sealed: &[Sealed]) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let named = |notes: &[snapshot::Note]| {
+            let names: Vec<&str> = notes
+                .iter()
+                .take(10)
+                .map(|note| note.path.as_str())
+                .collect();
+            let more = notes.len().saturating_sub(names.len());
+            let names = names.join(", ");
+            if more == 0 {
+                names
+            } else {
+                format!("{names} and {more} more")
+            }
+        };
+        let sensitive = capture.sensitive();
+        if !sensitive.is_empty() && sealed.is_empty() {
+            warnings.push(format!(
+                "sensitive files are not captured, and will not be restored: {}",
+                named(&sensitive)
+            ));
+        }
+        let left_out = capture.left_out();
+        if !left_out.is_empty() {
+            warnings.push(format!("left out: {}", named(&left_out)));
+        }
+        let special = capture.special();
+        if !special.is_empty() {
+            warnings.push(format!(
+                "recorded, but without content (pipes, sockets, devices): {}",
+                named(&special)
+            ));
+        }
+        warnings
+    }
+
+    /// What happened since the last snapshot, as an action of its own.
+    pub(crate) fn observed(
+        &self,
+        trees: &dyn Trees,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Action>, StateError> {
+        let recent = self.list(&Selection {
+            workspace: Some(snapshot.workspace.clone()),
+            limit: Some(20),
+        })?;
+        let fitting = |one: &&Snapshot| {
+            one.record.scope.is_empty() || one.record.scope == snapshot.record.scope
+        };
+        let Some(before) = recent.iter().find(fitting) else {
+            return Ok(None);
+        };
+        let changes = notable_changes(trees, before, snapshot)?;
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Action {
+            id: ActionId::generate(&*self.around.entropy)?,
+            workspace: snapshot.workspace.clone(),
+            time: snapshot.created,
+            session: None,
+            action: "workspace.change".to_owned(),
+            summary: summarise_changes(&changes),
+            decision: None,
+            outcome: "observed".to_owned(),
+            before: before.id.clone(),
+            after: snapshot.id.clone(),
+            undoes: None,
+        }))
+    }
+
+    /// Commits the snapshot, what was observed, and the entries that tell of both.
+    pub(crate) fn record(
+        &self,
+        snapshot: &Snapshot,
+        observed: Option<&Action>,
+    ) -> Result<(), StateError> {
+        self.trail.write(Durability::Sync, |writing| {
+            self.record_in(writing, snapshot)?;
+            if let Some(action) = observed {
+                snapshot::insert_action(writing.sql(), action)?;
+                let body = json!({
+                    "action": action.action, "summary": action.summary, "outcome": action.outcome,
+                    "before": action.before, "after": action.after,
+                });
+                let kind = Kind::fixed("action_observed");
+                writing.append(self.draft(&snapshot.workspace, kind, Some(&action.id), body))?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn record_in(
+        &self,
+        writing: &mut safepoint_trail::Writing<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<(), StateError> {
+        snapshot::insert(writing.sql(), snapshot)?;
+        let record = &snapshot.record;
+        let body = json!({
+            "checkpoint_id": snapshot.id,
+            "type": record.kind,
+            "origin": record.origin,
+            "reason": record.reason,
+            "scope": record.scope,
+            "hash": format!("sha256:{}", record.files.hash),
+            "tree": record.files.tree,
+            "git_tree": record.git.map(|git| git.tree),
+            "files": record.files.files,
+            "bytes": record.files.bytes,
+            "size": record.size,
+            "expiry": match snapshot.expiry {
+                Expiry::Never => None,
+                Expiry::At(time) => Some(time),
+            },
+            "left_out": record.left_out.len(),
+            "sensitive": record.sensitive.iter().map(|note| &note.path).collect::<Vec<_>>(),
+        });
+        let kind = Kind::fixed("checkpoint_created");
+        writing.append(self.draft(&snapshot.workspace, kind, None, body))?;
+        Ok(())
+    }
+
+    /// Puts the state where plain git can find it too.
+    fn stash(
+        &self,
+        workspace: &Workspace,
+        snapshot: &Snapshot,
+        capture: &Capture,
+        scope: &Scope,
+        warnings: &mut Vec<String>,
+    ) -> Option<String> {
+        let git = self.around.git.as_ref()?;
+        let repository = self.repository(workspace)?;
+        let secret = |path: &[u8]| {
+            crate::sensitive::by_name(path).is_some()
+                || capture
+                    .scan
+                    .sensitive
+                    .iter()
+                    .any(|(known, _)| known == path)
+        };
+        let wanted = |path: &[u8]| scope.cover(path) == Cover::Everything;
+        let reason = snapshot.record.reason.as_deref().unwrap_or("");
+        let label = format!("checkpoint:{}:{reason}", snapshot.id);
+        match stash::create(git, &repository, &label, &secret, &wanted) {
+            Ok(Stash::Made { commit } | Stash::Clean { commit }) => Some(commit),
+            Ok(Stash::Impossible { why }) => {
+                warnings.push(format!("no stash entry: {why}"));
+                None
+            }
+            Err(error) => {
+                warnings.push(format!("no stash entry: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// A scope that names something must find it.
+fn refuse_empty(workspace: &Workspace, scope: &Scope, capture: &Capture) -> Result<(), StateError> {
+    if scope.is_everything() {
+        return Ok(());
+    }
+    let empty = |given: String| StateError::EmptyScope { scope: given };
+    for path in scope.paths() {
+        let full = workspace.root.join(crate::path::as_path(path));
+        if full.symlink_metadata().is_err() {
+            return Err(empty(crate::path::display(path)));
+        }
+    }
+    if capture.scan.root.is_none() || capture.files.files == 0 && is_hollow(capture) {
+        return Err(empty(scope.given().join(" ")));
+    }
+    Ok(())
+}
+
+/// Whether nothing but the way to nothing was found.
+fn is_hollow(capture: &Capture) -> bool {
+    capture.scan.git.is_empty() && capture.files.hash == tree::tree_hash(&[])
+}
+
+/// Encrypts the secrets that were found, and stores them so.
+pub(crate) fn seal_secrets(
+    workspace: &Workspace,
+    recipients: &[Recipient],
+    capture: &Capture,
+    writer: &Writer<'_>,
+) -> Result<Vec<Sealed>, StateError> {
+    if recipients.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sealed = Vec::new();
+    for (path, _) in &capture.scan.sensitive {
+        let full = workspace.root.join(crate::path::as_path(path));
+        let plain = std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))?;
+        let stat =
+            rustix::fs::lstat(&full).map_err(|error| StateError::file("read", &full, error))?;
+        let found = scan::stat::Found::of(&stat);
+        let cipher = seal::seal(&plain, recipients)?;
+        let content = ContentId::of(&cipher);
+        writer.add(content, cipher)?;
+        sealed.push(Sealed {
+            path: crate::path::display(path),
+            content,
+            mode: found.mode,
+            modified: found.modified,
+        });
+    }
+    Ok(sealed)
+}
+
+/// What differs between two snapshots that people care about.
+pub(crate) fn notable_changes(
+    trees: &dyn Trees,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Vec<Change>, StateError> {
+    let scope = Scope::stored(&before.record.scope)?.narrowed(&Scope::stored(&after.record.scope)?);
+    let mut changes = tree::changes(
+        trees,
+        Some(&before.record.files),
+        Some(&after.record.files),
+        &scope,
+    )?;
+    changes.retain(Change::is_notable);
+    if let (Some(before), Some(after)) = (&before.record.git, &after.record.git) {
+        let git = tree::changes(trees, Some(before), Some(after), &scope)?;
+        changes.extend(git.into_iter().filter(|change| {
+            change.kind() != tree::ChangeKind::Time && crate::git_state::is_notable(&change.path)
+        }));
+    }
+    Ok(changes)
+}
+
+/// `3 files created, 1 modified`.
+pub(crate) fn summarise_changes(changes: &[Change]) -> String {
+    use tree::ChangeKind::{Created, Deleted, Metadata, Modified, Time};
+    let count = |kinds: &[tree::ChangeKind]| {
+        changes
+            .iter()
+            .filter(|change| kinds.contains(&change.kind()))
+            .count()
+    };
+    let parts: Vec<String> = [
+        (count(&[Created]), "created"),
+        (count(&[Modified]), "modified"),
+        (count(&[Deleted]), "deleted"),
+        (count(&[Metadata, Time]), "with other metadata"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    parts.join(", ")
+}
+
+/// The paths of all files, unless there are very many.
+fn list_files(trees: &dyn Trees, snapshot: &Snapshot) -> Result<Option<Vec<TreePath>>, StateError> {
+    if snapshot.record.files.files > MOST_LISTED {
+        return Ok(None);
+    }
+    all_files(trees, &snapshot.record.files).map(Some)
+}
+
+/// The paths of everything but directories, sorted.
+pub fn all_files(trees: &dyn Trees, root: &tree::Subtree) -> Result<Vec<TreePath>, StateError> {
+    let mut found = Vec::new();
+    let mut waiting = vec![(TreePath::new(), root.tree)];
+    while let Some((directory, tree)) = waiting.pop() {
+        for entry in trees.tree(tree)? {
+            let path = crate::path::join(&directory, &entry.name);
+            match entry.node {
+                Node::Directory(subtree) => waiting.push((path, subtree.tree)),
+                _ => found.push(path),
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A workspace's path for people.
+pub(crate) fn shown(workspace: &Path) -> String {
+    crate::path::display(workspace.as_os_str().as_bytes())
+}

@@ -1,0 +1,70 @@
+//! Giving back space: the only thing that ever deletes a checkpoint, and only when asked.
+
+use std::collections::HashSet;
+
+use safepoint_store::{Durability, fault};
+use safepoint_trail::{Draft, Kind, Stream};
+use serde_json::json;
+
+use crate::StateError;
+use crate::objects::{Collected, Mode, Usage};
+use crate::snapshot::{self, Selection, Snapshot, SnapshotId};
+use crate::state::State;
+use crate::verify::references;
+
+/// What was collected, or would be.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// Checkpoints that have expired and are not pinned.
+    pub deleted: Vec<SnapshotId>,
+    /// How many stay.
+    pub kept: usize,
+    /// What the object store got rid of.
+    pub objects: Collected,
+}
+
+impl State {
+    /// What the object store holds.
+    pub fn usage(&self) -> Result<Usage, StateError> {
+        self.objects()?.usage()
+    }
+
+    /// Deletes expired checkpoints that are not pinned, and objects that nothing refers to.
+    pub fn collect(&self, mode: Mode) -> Result<Collection, StateError> {
+        let objects = self.objects_alone()?;
+        let now = self.now();
+        let all = self.list(&Selection::default())?;
+        let (deleted, kept): (Vec<Snapshot>, Vec<Snapshot>) = all
+            .into_iter()
+            .partition(|one| one.is_expired(now) && !one.pinned);
+        let mut live = HashSet::new();
+        let reader = objects.reader();
+        for snapshot in &kept {
+            references(&reader, snapshot, &mut live)?;
+        }
+        let deleted: Vec<SnapshotId> = deleted.into_iter().map(|one| one.id).collect();
+        // Records go first: a crash then leaves objects that nothing refers to.
+        if mode == Mode::Apply && !deleted.is_empty() {
+            self.trail.write(Durability::Sync, |writing| {
+                for id in &deleted {
+                    snapshot::delete(writing.sql(), id)?;
+                }
+                writing.append(Draft {
+                    stream: Stream::store(),
+                    actor: self.around.actor.clone(),
+                    kind: Kind::fixed("checkpoints_collected").into(),
+                    action_id: None,
+                    body: json!({ "deleted": deleted, "kept": kept.len() }),
+                })?;
+                Ok::<_, StateError>(())
+            })?;
+        }
+        fault::point("collect.recorded");
+        let objects = objects.collect(live, mode)?;
+        Ok(Collection {
+            deleted,
+            kept: kept.len(),
+            objects,
+        })
+    }
+}

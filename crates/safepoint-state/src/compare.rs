@@ -1,0 +1,113 @@
+//! What differs between a snapshot and the present, or between two snapshots.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::capture::Capture;
+use crate::checkpoint::notable_changes;
+use crate::lock::Hold;
+use crate::objects::Objects;
+use crate::path;
+use crate::scan::{self, MixedTrees, Progress, Request, Sink};
+use crate::scope::Scope;
+use crate::snapshot::{Selection, Snapshot};
+use crate::state::{State, Workspace};
+use crate::tree::{Change, Entry, Node};
+use crate::{StateError, git_state, tree};
+
+impl State {
+    /// What has happened in a workspace since a snapshot, as far as it covers it.
+    pub fn changes_since(
+        &self,
+        workspace: &Workspace,
+        snapshot: &Snapshot,
+        chosen: &Scope,
+        progress: &Progress,
+    ) -> Result<Vec<Change>, StateError> {
+        let _held = self.hold(&workspace.root, Hold::Shared)?;
+        let objects = self.objects()?;
+        let scope = Scope::stored(&snapshot.record.scope)?.narrowed(chosen);
+        let validity = self.validity(workspace, &objects)?;
+        let cache = self.cache(workspace, validity);
+        let fresh = Mutex::new(HashMap::new());
+        let sink = Sink::Memory(&fresh);
+        let request = Request {
+            workspace: &workspace.root,
+            scope: &scope,
+            rules: &workspace.rules,
+            cache: &cache,
+            clock: &*self.around.clock,
+            progress,
+        };
+        let capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
+        let reader = objects.reader();
+        let trees = MixedTrees {
+            fresh: &fresh,
+            stored: &reader,
+        };
+        let record = &snapshot.record;
+        let mut changes = tree::changes(&trees, Some(&record.files), Some(&capture.files), &scope)?;
+        changes.retain(Change::is_notable);
+        if let (Some(before), Some(now)) = (&record.git, &capture.git) {
+            let git = tree::changes(&trees, Some(before), Some(now), &scope)?;
+            changes.extend(
+                git.into_iter()
+                    .filter(|change| git_state::is_notable(&change.path)),
+            );
+        }
+        Ok(changes)
+    }
+
+    /// Whether anything has happened since the newest snapshot that covers the whole workspace.
+    pub fn changes_since_last(
+        &self,
+        workspace: &Workspace,
+        progress: &Progress,
+    ) -> Result<bool, StateError> {
+        let recent = self.list(&Selection {
+            workspace: Some(workspace.root.clone()),
+            limit: Some(20),
+        })?;
+        match recent.iter().find(|one| one.record.scope.is_empty()) {
+            Some(last) => {
+                let changes =
+                    self.changes_since(workspace, last, &Scope::everything(), progress)?;
+                Ok(!changes.is_empty())
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// What differs between two snapshots.
+    pub fn changes_between(
+        &self,
+        before: &Snapshot,
+        after: &Snapshot,
+    ) -> Result<Vec<Change>, StateError> {
+        let objects = self.objects()?;
+        let reader = objects.reader();
+        notable_changes(&reader, before, after)
+    }
+
+    /// What an entry holds: from the store or, where it is not stored, from the workspace.
+    pub fn content_of(
+        &self,
+        objects: &Objects,
+        root: &Path,
+        path: &[u8],
+        entry: &Entry,
+    ) -> Result<Vec<u8>, StateError> {
+        match &entry.node {
+            Node::File { content, .. } => match objects.reader().read(*content) {
+                Err(StateError::Missing { .. }) => {
+                    let full = root.join(path::as_path(path));
+                    std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))
+                }
+                other => other,
+            },
+            Node::Symlink { target } => Ok(target.clone()),
+            Node::Directory(_) | Node::Special { .. } => Ok(Vec::new()),
+        }
+    }
+}

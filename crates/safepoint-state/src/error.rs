@@ -1,0 +1,212 @@
+//! What can go wrong with snapshots.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use safepoint_model::EntropyError;
+use safepoint_store::StoreError;
+use safepoint_trail::TrailError;
+
+use crate::git::GitError;
+use crate::seal::SealError;
+use crate::undo::FileConflict;
+
+/// Why something could not be captured, compared or restored.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StateError {
+    /// A file or directory of the user's could not be read or written.
+    #[error("cannot {action} `{}`", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        error: Arc<std::io::Error>,
+    },
+    /// What was stored is not what is there now.
+    #[error("`{}` is damaged: {why}", path.display())]
+    Damaged {
+        /// The file of the object store.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An object that should be stored is not.
+    #[error("the content {id} is not in the object store")]
+    Missing {
+        /// Which.
+        id: crate::ContentId,
+    },
+    /// A roll back could not begin, and nothing was touched.
+    #[error("checkpoint `{id}` cannot be restored, and nothing was touched")]
+    Unrestorable {
+        /// Which checkpoint.
+        id: String,
+        /// What is wrong with it.
+        #[source]
+        error: Box<StateError>,
+    },
+    /// A file went on changing while it was read.
+    #[error("`{}` goes on changing while it is read", path.display())]
+    Torn {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The scope matches nothing.
+    #[error("the scope `{scope}` matches nothing")]
+    EmptyScope {
+        /// As it was given.
+        scope: String,
+    },
+    /// The scope cannot be understood.
+    #[error("the scope `{scope}` cannot be used: {why}")]
+    BadScope {
+        /// As it was given.
+        scope: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no checkpoint of this name.
+    #[error("there is no {what} `{name}`")]
+    NotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// As it was given.
+        name: String,
+    },
+    /// The beginning of an id fits more than one.
+    #[error("`{prefix}` is the beginning of {count} {what} ids")]
+    Ambiguous {
+        /// What kind of thing.
+        what: &'static str,
+        /// As it was given.
+        prefix: String,
+        /// How many it fits.
+        count: usize,
+    },
+    /// The checkpoint has expired.
+    #[error("checkpoint `{id}` expired at {expiry}")]
+    Expired {
+        /// Which.
+        id: String,
+        /// When.
+        expiry: String,
+    },
+    /// Taking a change out would destroy a later one.
+    #[error("{} later changed in the same places", files_changed(conflicts))]
+    Conflict {
+        /// Where.
+        conflicts: Vec<FileConflict>,
+    },
+    /// Another process works on the same workspace or object store.
+    #[error("{what} is in use by another process")]
+    Busy {
+        /// What is held.
+        what: String,
+    },
+    /// The store would grow beyond its cap.
+    #[error("the object store has {used} bytes and may not have more than {cap}")]
+    CapReached {
+        /// What it has now.
+        used: u64,
+        /// What it may have.
+        cap: u64,
+    },
+    /// The checkpoint belongs to another directory.
+    #[error("checkpoint `{id}` is of `{}`, not of `{}`", theirs.display(), here.display())]
+    OtherWorkspace {
+        /// Which.
+        id: String,
+        /// Where it was made.
+        theirs: PathBuf,
+        /// Where it was asked for.
+        here: PathBuf,
+    },
+    /// After restoring, the tree is not what it should be.
+    #[error("the restored tree is not that of the checkpoint: {why}")]
+    NotIdentical {
+        /// What differs.
+        why: String,
+    },
+    /// Something that a snapshot cannot hold.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Git could not do its part.
+    #[error(transparent)]
+    Git(#[from] Arc<GitError>),
+    /// A secret could not be sealed or opened.
+    #[error(transparent)]
+    Seal(#[from] Arc<SealError>),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The trail failed.
+    #[error(transparent)]
+    Trail(#[from] Arc<TrailError>),
+    /// No random bytes.
+    #[error("{0}")]
+    Entropy(String),
+}
+
+fn files_changed(conflicts: &[FileConflict]) -> String {
+    let names: Vec<String> = conflicts
+        .iter()
+        .take(3)
+        .map(|conflict| format!("`{}`", crate::path::display(&conflict.path)))
+        .collect();
+    let more = conflicts.len().saturating_sub(names.len());
+    match more {
+        0 => names.join(", "),
+        _ => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+impl StateError {
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl AsRef<Path>,
+        error: impl Into<std::io::Error>,
+    ) -> Self {
+        Self::File {
+            action,
+            path: path.as_ref().to_owned(),
+            error: Arc::new(error.into()),
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, why: String) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            why,
+        }
+    }
+}
+
+impl From<TrailError> for StateError {
+    fn from(error: TrailError) -> Self {
+        match error {
+            TrailError::Store(error) => Self::Store(error),
+            other => Self::Trail(Arc::new(other)),
+        }
+    }
+}
+
+impl From<GitError> for StateError {
+    fn from(error: GitError) -> Self {
+        Self::Git(Arc::new(error))
+    }
+}
+
+impl From<SealError> for StateError {
+    fn from(error: SealError) -> Self {
+        Self::Seal(Arc::new(error))
+    }
+}
+
+impl From<EntropyError> for StateError {
+    fn from(error: EntropyError) -> Self {
+        Self::Entropy(error.to_string())
+    }
+}

@@ -1,0 +1,121 @@
+//! Where the files of a repository lie, and what they say by being there.
+//!
+//! Reads a handful of small files and never writes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::config;
+use super::error::GitError;
+
+/// Where `.git` of a work tree is or points to.
+pub(super) fn find_git_dir(worktree: &Path) -> Result<Option<PathBuf>, GitError> {
+    let path = worktree.join(".git");
+    let broken = |why: String| GitError::Broken {
+        worktree: worktree.to_path_buf(),
+        why,
+    };
+    let git_dir = match fs::metadata(&path) {
+        Ok(found) if found.is_dir() => path,
+        Ok(_) => {
+            let content = fs::read(&path).map_err(unreadable(&path))?;
+            let Some(target) = content.strip_prefix(b"gitdir: ") else {
+                return Err(broken("its `.git` is no directory and names none".into()));
+            };
+            let target = PathBuf::from(OsString::from_vec(target.trim_ascii_end().to_vec()));
+            fs::canonicalize(worktree.join(&target)).map_err(|error| {
+                broken(format!(
+                    "its `.git` points to {}: {error}",
+                    target.display()
+                ))
+            })?
+        }
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(unreadable(&path)(error)),
+    };
+    // Not followed: an old `HEAD` may be a symbolic link to a branch yet to be born.
+    if fs::symlink_metadata(git_dir.join("HEAD")).is_err() {
+        return Err(broken("it has no file `HEAD`".into()));
+    }
+    Ok(Some(git_dir))
+}
+
+pub(super) fn find_common_dir(git_dir: &Path) -> Result<PathBuf, GitError> {
+    let path = git_dir.join("commondir");
+    match fs::read(&path) {
+        Ok(content) => {
+            let target = OsString::from_vec(content.trim_ascii_end().to_vec());
+            fs::canonicalize(git_dir.join(target)).map_err(unreadable(&path))
+        }
+        Err(error) if is_missing(&error) => Ok(git_dir.to_path_buf()),
+        Err(error) => Err(unreadable(&path)(error)),
+    }
+}
+
+/// Whether the configuration `text` agrees that `worktree` is the work tree. A
+/// linked work tree is one whatever the main one says of itself.
+pub(super) fn is_worktree_of(
+    worktree: &Path,
+    git_dir: &Path,
+    common_dir: &Path,
+    text: &str,
+) -> Result<bool, GitError> {
+    let mut text = if git_dir == common_dir {
+        text.to_owned()
+    } else {
+        String::new()
+    };
+    if git_dir == common_dir && config::is_on(&text, "extensions", "worktreeconfig") {
+        text.push('\n');
+        text.push_str(&read_text(&git_dir.join("config.worktree"))?.unwrap_or_default());
+    }
+    if let Some(other) = config::value(&text, "core", "worktree") {
+        return Ok(fs::canonicalize(git_dir.join(other)).is_ok_and(|other| other == worktree));
+    }
+    Ok(!config::is_on(&text, "core", "bare"))
+}
+
+pub(super) fn in_progress(git_dir: &Path) -> Vec<&'static str> {
+    let exists = |name: &str| git_dir.join(name).exists();
+    let am = exists("rebase-apply/applying");
+    let rebase = exists("rebase-merge") || (exists("rebase-apply") && !am);
+    [
+        ("merge", exists("MERGE_HEAD")),
+        ("rebase", rebase),
+        ("am", am),
+        // A rebase picks commits too, which is nothing the user began.
+        ("cherry-pick", exists("CHERRY_PICK_HEAD") && !rebase),
+        ("revert", exists("REVERT_HEAD") && !rebase),
+        ("bisect", exists("BISECT_LOG")),
+    ]
+    .into_iter()
+    .filter_map(|(what, is)| is.then_some(what))
+    .collect()
+}
+
+/// The text of a file; none when it is not there, or a directory is.
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, GitError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(None),
+        Err(error) => Err(unreadable(path)(error)),
+    }
+}
+
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> GitError {
+    move |source| GitError::Read {
+        path: path.to_path_buf(),
+        source,
+    }
+}

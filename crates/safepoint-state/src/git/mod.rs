@@ -1,0 +1,24 @@
+//! What safepoint asks of git, always through the real `git` program.
+//!
+//! One hardened runner starts it, [`Repository`] knows where things lie and
+//! where `HEAD` is, and [`stash`] puts the state of a work tree beside the
+//! work, as an ordinary stash entry that plain git can list and apply.
+//!
+//! Nothing here moves a file, writes the index, or changes `HEAD`, a branch, or
+//! a stash of the user's. Nothing here runs a program named by a
+//! configuration: no hook, filter, file system monitor, pager or signer.
+
+mod config;
+mod content;
+mod error;
+mod import;
+mod layout;
+mod repository;
+mod runner;
+mod settings;
+pub mod stash;
+mod status;
+
+pub use error::GitError;
+pub use repository::{Head, Repository};
+pub use runner::Git;

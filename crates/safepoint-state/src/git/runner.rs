@@ -1,0 +1,313 @@
+//! The one place that starts `git`.
+//!
+//! Every call gets the same environment: the user's own, without the variables
+//! that would point git elsewhere, and with settings that keep it from running
+//! anything else.
+//!
+//! The settings travel in `GIT_CONFIG_COUNT` and its companions and not in
+//! `-c`, which cannot express a filter named `a=b`.
+//!
+//! It never reads the environment itself, never asks at the terminal, and never
+//! lets git look for a repository above the directory it was given.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+
+use super::error::GitError;
+use super::settings::{PROBE, SETTINGS, SHOWING, Setting, VARIABLES, is_inherited, silenced};
+
+/// The `git` program and the environment it is run in.
+#[derive(Clone)]
+pub struct Git {
+    program: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+}
+
+// By hand: an environment holds secrets.
+impl fmt::Debug for Git {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Git")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Git {
+    /// The first `git` on `path_variable` (the value of `PATH`), to be run with
+    /// `environment` as the variables of the user's process.
+    ///
+    /// Relative entries of the path are passed over: they would let a work tree
+    /// bring its own `git`.
+    pub fn find(
+        path_variable: Option<&OsStr>,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Option<Self> {
+        let program = std::env::split_paths(path_variable?)
+            .filter(|directory| directory.is_absolute())
+            .map(|directory| directory.join("git"))
+            .find(|program| is_executable(program))?;
+        let environment = environment
+            .into_iter()
+            .filter(|(name, _)| is_inherited(name))
+            .chain(
+                VARIABLES
+                    .iter()
+                    .map(|&(name, value)| (name.into(), value.into())),
+            )
+            .collect();
+        Some(Self {
+            program,
+            environment,
+        })
+    }
+
+    /// Where the program is.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The settings that switch off whatever the configuration seen from
+    /// `directory` would run: its filters, and hooks that are configured.
+    pub(super) fn silencers(&self, directory: &Path) -> Result<Vec<Setting>, GitError> {
+        let pattern = r"^(safepoint\.probe$|filter\.|hook\.)";
+        let arguments = ["config", "-z", "--name-only", "--get-regexp", pattern].map(OsStr::new);
+        let answer = match self.run(directory, &[], &arguments, &mut |_| Ok(())) {
+            // It ends with 1 when nothing is found, not even our probe.
+            Err(GitError::Failed { status, .. }) if status.code() == Some(1) => Vec::new(),
+            other => other?,
+        };
+        let names: Vec<&[u8]> = answer.split(|&byte| byte == 0).collect();
+        if !names.contains(&PROBE.as_bytes()) {
+            return Err(GitError::TooOld {
+                program: self.program.clone(),
+            });
+        }
+        let mut settings: Vec<Setting> = names.into_iter().flat_map(silenced).collect();
+        settings.sort();
+        settings.dedup();
+        Ok(settings)
+    }
+
+    /// Runs git in `directory` with more `settings`; `feed` writes its input.
+    /// Gives back its output.
+    ///
+    /// When `feed` fails, git is ended and the failure of `feed` comes back.
+    pub(super) fn run(
+        &self,
+        directory: &Path,
+        settings: &[Setting],
+        arguments: &[&OsStr],
+        feed: &mut dyn FnMut(&mut dyn Write) -> Result<(), GitError>,
+    ) -> Result<Vec<u8>, GitError> {
+        let broken = |source| GitError::Run {
+            program: self.program.clone(),
+            source,
+        };
+        let mut child = self
+            .command(directory, settings, arguments)
+            .spawn()
+            .map_err(broken)?;
+        let (fed, stdout, stderr) = converse(&mut child, feed);
+        let status = child.wait().map_err(broken)?;
+        fed?;
+        if status.success() {
+            return stdout.map_err(broken);
+        }
+        let stderr = stderr.map_err(broken)?;
+        Err(refusal(directory, arguments, status, &stderr))
+    }
+
+    fn command(&self, directory: &Path, settings: &[Setting], arguments: &[&OsStr]) -> Command {
+        #[expect(clippy::disallowed_methods, reason = "the one place that runs git")]
+        let mut command = Command::new(&self.program);
+        command
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        // A broken repository must not make git find the one around it.
+        if let Some(parent) = directory.parent() {
+            command.env("GIT_CEILING_DIRECTORIES", parent);
+        }
+        let fixed = SETTINGS
+            .iter()
+            .map(|&(name, value)| (OsStr::new(name), OsStr::new(value)));
+        let more = settings
+            .iter()
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let mut count = 0;
+        for (name, value) in fixed.chain(more) {
+            command.env(format!("GIT_CONFIG_KEY_{count}"), name);
+            command.env(format!("GIT_CONFIG_VALUE_{count}"), value);
+            count += 1;
+        }
+        command.env("GIT_CONFIG_COUNT", count.to_string());
+        command
+            .current_dir(directory)
+            .arg("--no-pager")
+            .args(arguments.iter().take(1));
+        if arguments
+            .first()
+            .is_some_and(|name| SHOWING.iter().any(|shows| name == shows))
+        {
+            command.args(["--no-ext-diff", "--no-textconv"]);
+        }
+        command.args(arguments.iter().skip(1));
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// How feeding went, and what came out and on the error output.
+type Conversation = (
+    Result<(), GitError>,
+    io::Result<Vec<u8>>,
+    io::Result<Vec<u8>>,
+);
+
+/// Feeds the child while both of its outputs are read, so that no pipe fills up.
+fn converse(
+    child: &mut Child,
+    feed: &mut dyn FnMut(&mut dyn Write) -> Result<(), GitError>,
+) -> Conversation {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        let stdout = scope.spawn(move || read_all(stdout));
+        let stderr = scope.spawn(move || read_all(stderr));
+        let mut fed = Ok(());
+        if let Some(stdin) = stdin {
+            let mut input = BufWriter::new(Deaf(stdin));
+            fed = feed(&mut input);
+            if fed.is_err() {
+                // Before its input ends, which it could take for the whole. It may
+                // have ended already: that is as good.
+                let _ = child.kill();
+            }
+            // `Deaf` never fails, so the last bytes are written or unwanted.
+            let _ = input.flush();
+        }
+        let gone = |_| Err(io::Error::other("the thread that read from git ended"));
+        (
+            fed,
+            stdout.join().unwrap_or_else(gone),
+            stderr.join().unwrap_or_else(gone),
+        )
+    })
+}
+
+fn read_all(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes))?;
+    Ok(bytes)
+}
+
+/// Input of a child that may have stopped listening. Why it did is told by its
+/// own exit status and words, so a closed pipe is no failure by itself.
+struct Deaf<W>(W);
+
+impl<W: Write> Write for Deaf<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(_) => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn refusal(directory: &Path, arguments: &[&OsStr], status: ExitStatus, stderr: &[u8]) -> GitError {
+    let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
+    let worktree = directory.to_path_buf();
+    if stderr.contains("detected dubious ownership") || stderr.contains("unsafe repository") {
+        return GitError::Untrusted { worktree };
+    }
+    if stderr.contains("not a git repository") {
+        return GitError::Broken {
+            worktree,
+            why: stderr,
+        };
+    }
+    GitError::Failed {
+        command: spoken(arguments),
+        status,
+        stderr,
+    }
+}
+
+/// The arguments as one line, for people.
+fn spoken(arguments: &[&OsStr]) -> String {
+    let words: Vec<_> = arguments
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    words.join(" ")
+}
+
+fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::fs;
+
+    use super::{Git, GitError};
+
+    #[test]
+    fn st_13_an_input_that_breaks_off_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(directory.path()).unwrap();
+        let git = Git::find(option_env!("PATH").map(OsStr::new), Vec::new()).unwrap();
+        git.run(&top, &[], &["init".as_ref()], &mut |_| Ok(()))
+            .unwrap();
+        let names = || {
+            let mut names: Vec<_> = fs::read_dir(top.join(".git"))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
+            names.sort();
+            names
+        };
+        let before = names();
+        let command = ["fast-import", "--done", "--quiet"].map(OsStr::new);
+        let error = git.run(&top, &[], &command, &mut |input| {
+            let _ = input.write_all(b"commit refs/heads/x\ncommitter A <b> 1 +0000\ndata 0\n\n");
+            Err(GitError::Changed {
+                path: "large".into(),
+            })
+        });
+        assert!(matches!(error, Err(GitError::Changed { .. })));
+        assert_eq!(before, names());
+        assert!(!top.join(".git/refs/heads/x").exists());
+    }
+
+    #[test]
+    fn st_13_a_refusal_says_what_and_why() {
+        let directory = tempfile::tempdir().unwrap();
+        let git = Git::find(option_env!("PATH").map(OsStr::new), Vec::new()).unwrap();
+        let more = vec![b'x'; 1 << 20];
+        let answer = git.run(directory.path(), &[], &["no-such".as_ref()], &mut |input| {
+            // More than a pipe holds, for a child that does not listen.
+            input.write_all(&more).unwrap();
+            Ok(())
+        });
+        let said = answer.unwrap_err().to_string();
+        assert!(
+            said.starts_with("git no-such failed (exit status: 1): git: 'no-such'"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Which files of a git directory are what: rules for comparing and restoring it.
+//!
+//! A git directory is captured like any other, and is restored with two
+//! exceptions. Objects are only ever added: others may need those that were
+//! made since. And entries of the stash are never taken away: they are a shelf
+//! where people put things.
+
+use crate::path;
+
+/// Where inside its git directory a path lies; `None` outside of one.
+pub(crate) fn inside(path: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    for name in path.split(|byte| *byte == b'/') {
+        at += name.len() + 1;
+        if name == b".git" {
+            return Some(path.get(at..).unwrap_or_default());
+        }
+    }
+    None
+}
+
+/// The git directory that holds a path.
+pub(crate) fn directory(path: &[u8]) -> Option<&[u8]> {
+    let rest = inside(path)?;
+    let end = path.len() - rest.len();
+    let end = if rest.is_empty() { path.len() } else { end - 1 };
+    path.get(..end)
+}
+
+/// The part of `inside` that follows the directories of submodules, which are alike.
+fn innermost(inside: &[u8]) -> &[u8] {
+    match inside.strip_prefix(b"modules/") {
+        Some(rest) => {
+            // `modules/NAME/…`, where NAME may have slashes: what follows is
+            // found by the names that git directories have.
+            const KNOWN: [&[u8]; 6] = [b"objects", b"refs", b"logs", b"HEAD", b"index", b"modules"];
+            let mut at = 0;
+            for name in rest.split(|byte| *byte == b'/') {
+                if KNOWN.contains(&name) && at > 0 {
+                    return innermost(rest.get(at..).unwrap_or_default());
+                }
+                at += name.len() + 1;
+            }
+            inside
+        }
+        None => inside,
+    }
+}
+
+/// Whether a path holds objects, which are only ever added.
+pub(crate) fn is_object(path: &[u8]) -> bool {
+    inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"objects"))
+}
+
+/// Whether a path holds the list of stashes.
+pub(crate) fn is_stash(path: &[u8]) -> bool {
+    inside(path)
+        .is_some_and(|inside| matches!(innermost(inside), b"refs/stash" | b"logs/refs/stash"))
+}
+
+/// Whether a change there is worth telling: where `HEAD` and branches point, and what is in progress.
+pub(crate) fn is_notable(path: &[u8]) -> bool {
+    let Some(inside) = inside(path) else {
+        return false;
+    };
+    let inside = innermost(inside);
+    matches!(
+        inside,
+        b"HEAD" | b"packed-refs" | b"MERGE_HEAD" | b"CHERRY_PICK_HEAD" | b"REVERT_HEAD" | b"config"
+    ) || path::is_within(inside, b"refs/heads") && inside != b"refs/heads"
+        || path::is_within(inside, b"refs/tags") && inside != b"refs/tags"
+        || inside == b"rebase-merge"
+        || inside == b"rebase-apply"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn st_13_paths_of_git_directories_are_told_apart() {
+        assert_eq!(inside(b"sub/.git/HEAD"), Some(&b"HEAD"[..]));
+        assert_eq!(inside(b".gitignore"), None);
+        assert_eq!(
+            directory(b"sub/.git/refs/heads/main"),
+            Some(&b"sub/.git"[..])
+        );
+        assert_eq!(directory(b".git"), Some(&b".git"[..]));
+        assert!(is_object(b".git/objects/ab/cdef"));
+        assert!(is_object(b".git/modules/lib/x/objects/pack/p.pack"));
+        assert!(!is_object(b".git/refs/heads/objects"));
+        assert!(is_stash(b".git/logs/refs/stash") && is_stash(b".git/modules/a/refs/stash"));
+        assert!(is_notable(b".git/refs/heads/main") && !is_notable(b".git/index"));
+    }
+}

@@ -1,0 +1,164 @@
+//! The object store: every content once, under its digest, in packs.
+//!
+//! It lies outside all workspaces. Any number of processes read and add at
+//! once, under a shared lock; collecting garbage takes the lock alone.
+
+mod chunk;
+mod collect;
+mod index;
+mod pack;
+mod reader;
+mod writer;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use safepoint_model::Entropy;
+use safepoint_store::durable;
+
+pub(crate) use chunk::LARGE;
+pub use collect::{Collected, Mode, Usage};
+use index::Index;
+use pack::Place;
+pub use reader::{Content, Reader};
+pub use writer::{LargeWriter, Writer};
+
+use crate::StateError;
+use crate::lock::{self, Hold};
+
+/// How the object store is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// How long to wait for another process.
+    pub lock_timeout: Duration,
+    /// How many bytes it may have at most.
+    pub cap: Option<u64>,
+    /// Random bytes, for the names of packs.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// The object store of one user.
+pub struct Objects {
+    directory: PathBuf,
+    index: Index,
+    options: Options,
+    /// What all packs had when the store was opened.
+    used: u64,
+    /// Kept for as long as this is open.
+    _lock: File,
+}
+
+impl Objects {
+    /// Opens the store in `directory` for reading and adding.
+    pub fn open(directory: &Path, options: &Options) -> Result<Self, StateError> {
+        Self::open_held(directory, options, Hold::Shared)
+    }
+
+    /// Opens the store for collecting garbage: nobody else has it open meanwhile.
+    pub fn open_alone(directory: &Path, options: &Options) -> Result<Self, StateError> {
+        Self::open_held(directory, options, Hold::Alone)
+    }
+
+    fn open_held(directory: &Path, options: &Options, hold: Hold) -> Result<Self, StateError> {
+        let packs = directory.join("packs");
+        durable::create_directory(&packs)?;
+        let lock = lock::take(
+            &directory.join("lock"),
+            hold,
+            options.lock_timeout,
+            "the object store",
+        )?;
+        let index = Index::open(&directory.join("index.db"), options.lock_timeout)?;
+        let mut known = index.packs()?;
+        if known.is_empty() {
+            rebuild(&index, &packs)?;
+            known = index.packs()?;
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            index,
+            options: options.clone(),
+            used: known.iter().map(|pack| pack.bytes).sum(),
+            _lock: lock,
+        })
+    }
+
+    /// A number that changes whenever objects are deleted.
+    pub fn generation(&self) -> Result<u64, StateError> {
+        self.index.generation()
+    }
+
+    /// Where it lies.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Begins to add.
+    pub fn writer(&self) -> Writer<'_> {
+        Writer::new(self, writer::Known::Skip)
+    }
+
+    /// Begins to read.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(self)
+    }
+
+    fn pack_path(&self, name: &str) -> PathBuf {
+        self.directory.join("packs").join(format!("{name}.pack"))
+    }
+
+    fn new_pack_name(&self) -> Result<String, StateError> {
+        let mut random = [0; 8];
+        self.options.entropy.fill(&mut random)?;
+        Ok(format!("{:016x}", u64::from_be_bytes(random)))
+    }
+
+    /// How many bytes may still be added.
+    fn room(&self) -> Option<u64> {
+        self.options.cap.map(|cap| cap.saturating_sub(self.used))
+    }
+
+    fn cap_reached(&self) -> StateError {
+        StateError::CapReached {
+            used: self.used,
+            cap: self.options.cap.unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Fills an empty index from the packs that are there: it was lost, or a
+/// process was killed before it added its first pack.
+fn rebuild(index: &Index, packs: &Path) -> Result<(), StateError> {
+    let listing =
+        std::fs::read_dir(packs).map_err(|error| StateError::file("read", packs, error))?;
+    let mut names = Vec::new();
+    for entry in listing {
+        let entry = entry.map_err(|error| StateError::file("read", packs, error))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(name) = name.strip_suffix(".pack")
+            && !name.starts_with('.')
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    for name in names {
+        let path = packs.join(format!("{name}.pack"));
+        let file = File::open(&path).map_err(|error| StateError::file("read", &path, error))?;
+        let objects = pack::read_list(&file, &path)?;
+        let bytes = file
+            .metadata()
+            .map_err(|error| StateError::file("read", &path, error))?
+            .len();
+        index.add(&name, bytes, &objects)?;
+    }
+    Ok(())
+}
+
+/// The bytes of one object within its block.
+fn cut(block: &[u8], place: Place) -> Option<&[u8]> {
+    let from = place.position as usize;
+    block.get(from..from.checked_add(place.length as usize)?)
+}

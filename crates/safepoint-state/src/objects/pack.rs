@@ -1,0 +1,198 @@
+//! The pack file: blocks of compressed objects, then the list of what is in it.
+//!
+//! Small objects share a block, so that files that look alike are compressed
+//! together; a large one has a block of its own. The list at the end lets the
+//! index be rebuilt from packs alone. `docs/formats/objects.md` has the layout.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::{ContentId, StateError};
+
+/// What every pack begins with: the last character is the version.
+pub(super) const MAGIC: &[u8; 8] = b"SPPACK\n1";
+/// What every pack ends with, behind the length of its list and a digest of it.
+pub(super) const END: &[u8; 8] = b"SPLIST\n1";
+/// Length of raw bytes, length of stored bytes, and how they are stored.
+pub(super) const BLOCK_HEADER: usize = 9;
+/// Digest, block, position, length, form.
+const LISTED: usize = 32 + 8 + 4 + 4 + 1;
+const TRAILER: usize = 8 + 32 + 8;
+/// No block holds more than this; a larger claim is damage.
+pub(super) const LARGEST_BLOCK: usize = 16 << 20;
+const LEVEL: i32 = 1;
+
+/// What an object's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Form {
+    /// The content itself.
+    Whole = 0,
+    /// The digests of the chunks that make it up, with their lengths.
+    Recipe = 1,
+}
+
+impl Form {
+    pub(super) fn from_code(code: i64) -> Option<Self> {
+        match code {
+            0 => Some(Self::Whole),
+            1 => Some(Self::Recipe),
+            _ => None,
+        }
+    }
+}
+
+/// Where an object lies within its pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) block: u64,
+    pub(super) position: u32,
+    pub(super) length: u32,
+    pub(super) form: Form,
+}
+
+/// Presses raw bytes into a block, header included. Stored as they are where that is no longer.
+pub(super) fn press(
+    compressor: &mut zstd::bulk::Compressor<'_>,
+    raw: &[u8],
+) -> std::io::Result<Vec<u8>> {
+    let looks_dense = raw.len() > DENSE_SAMPLE * 2 && is_dense(compressor, raw)?;
+    let pressed = if looks_dense {
+        None
+    } else {
+        Some(compressor.compress(raw)?).filter(|pressed| pressed.len() < raw.len())
+    };
+    let (method, stored) = match &pressed {
+        Some(pressed) => (1_u8, pressed.as_slice()),
+        None => (0, raw),
+    };
+    let mut block = Vec::with_capacity(BLOCK_HEADER + stored.len());
+    block.extend(u32::try_from(raw.len()).unwrap_or(u32::MAX).to_le_bytes());
+    block.extend(
+        u32::try_from(stored.len())
+            .unwrap_or(u32::MAX)
+            .to_le_bytes(),
+    );
+    block.push(method);
+    block.extend_from_slice(stored);
+    Ok(block)
+}
+
+/// So much of a large block is tried before all of it is.
+const DENSE_SAMPLE: usize = 64 << 10;
+
+/// Whether a piece from the middle shrinks by less than a fiftieth: media, archives, random data.
+fn is_dense(compressor: &mut zstd::bulk::Compressor<'_>, raw: &[u8]) -> std::io::Result<bool> {
+    let from = raw.len() / 2;
+    let sample = raw.get(from..from + DENSE_SAMPLE).unwrap_or(raw);
+    let pressed = compressor.compress(sample)?;
+    Ok(pressed.len() > sample.len() - sample.len() / 50)
+}
+
+/// A compressor as packs want it.
+pub(super) fn compressor() -> std::io::Result<zstd::bulk::Compressor<'static>> {
+    zstd::bulk::Compressor::new(LEVEL)
+}
+
+/// The raw bytes of the block at `at`.
+pub(super) fn read_block(file: &File, path: &Path, at: u64) -> Result<Vec<u8>, StateError> {
+    let damaged = |why: &str| StateError::damaged(path, format!("the block at {at} {why}"));
+    let mut header = [0; BLOCK_HEADER];
+    read_exact_at(file, path, &mut header, at)?;
+    let [a, b, c, d, e, f, g, h, method] = header;
+    let raw_length = u32::from_le_bytes([a, b, c, d]) as usize;
+    let stored_length = u32::from_le_bytes([e, f, g, h]) as usize;
+    if raw_length > LARGEST_BLOCK || stored_length > LARGEST_BLOCK {
+        return Err(damaged("claims an impossible length"));
+    }
+    let mut stored = vec![0; stored_length];
+    read_exact_at(file, path, &mut stored, at + BLOCK_HEADER as u64)?;
+    let raw = match method {
+        0 => stored,
+        1 => zstd::bulk::decompress(&stored, raw_length)
+            .map_err(|error| damaged(&format!("does not decompress ({error})")))?,
+        _ => return Err(damaged("is stored in an unknown way")),
+    };
+    if raw.len() != raw_length {
+        return Err(damaged("has another length than it says"));
+    }
+    Ok(raw)
+}
+
+fn read_exact_at(file: &File, path: &Path, into: &mut [u8], at: u64) -> Result<(), StateError> {
+    file.read_exact_at(into, at).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            StateError::damaged(path, "it is shorter than it should be".into())
+        } else {
+            StateError::file("read", path, error)
+        }
+    })
+}
+
+/// The list at the end of a pack, trailer included.
+pub(super) fn encode_list(objects: &[(ContentId, Place)]) -> Vec<u8> {
+    let mut list = Vec::with_capacity(objects.len() * LISTED + TRAILER);
+    for (id, place) in objects {
+        list.extend_from_slice(id.as_bytes());
+        list.extend(place.block.to_le_bytes());
+        list.extend(place.position.to_le_bytes());
+        list.extend(place.length.to_le_bytes());
+        list.push(place.form as u8);
+    }
+    let digest = ContentId::of(&list);
+    let length = list.len() as u64;
+    list.extend(length.to_le_bytes());
+    list.extend_from_slice(digest.as_bytes());
+    list.extend_from_slice(END);
+    list
+}
+
+/// Reads the list of a pack, to rebuild the index.
+pub(super) fn read_list(file: &File, path: &Path) -> Result<Vec<(ContentId, Place)>, StateError> {
+    let damaged = |why: &str| StateError::damaged(path, why.to_owned());
+    let size = file
+        .metadata()
+        .map_err(|error| StateError::file("read", path, error))?
+        .len();
+    let mut magic = [0; 8];
+    read_exact_at(file, path, &mut magic, 0)?;
+    if &magic != MAGIC {
+        return Err(damaged("it does not begin like a pack"));
+    }
+    let mut trailer = [0; TRAILER];
+    let trailer_at = size
+        .checked_sub(TRAILER as u64)
+        .ok_or_else(|| damaged("it is too short"))?;
+    read_exact_at(file, path, &mut trailer, trailer_at)?;
+    let (length, rest) = trailer.split_at(8);
+    let (digest, end) = rest.split_at(32);
+    let length = u64::from_le_bytes(length.try_into().unwrap_or_default());
+    if end != END || length % LISTED as u64 != 0 || length > trailer_at {
+        return Err(damaged("it does not end like a pack"));
+    }
+    let mut list = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    read_exact_at(file, path, &mut list, trailer_at - length)?;
+    if ContentId::of(&list).as_bytes() != digest {
+        return Err(damaged("its list is not what was written"));
+    }
+    list.chunks_exact(LISTED)
+        .map(|entry| decode_listed(entry).ok_or_else(|| damaged("its list cannot be read")))
+        .collect()
+}
+
+fn decode_listed(entry: &[u8]) -> Option<(ContentId, Place)> {
+    let (id, rest) = entry.split_at_checked(32)?;
+    let (block, rest) = rest.split_at_checked(8)?;
+    let (position, rest) = rest.split_at_checked(4)?;
+    let (length, form) = rest.split_at_checked(4)?;
+    Some((
+        ContentId::from_slice(id)?,
+        Place {
+            block: u64::from_le_bytes(block.try_into().ok()?),
+            position: u32::from_le_bytes(position.try_into().ok()?),
+            length: u32::from_le_bytes(length.try_into().ok()?),
+            form: Form::from_code(i64::from(*form.first()?))?,
+        },
+    ))
+}

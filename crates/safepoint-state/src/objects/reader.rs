@@ -1,0 +1,231 @@
+//! Reading objects back: every byte that leaves here has been hashed and is
+//! what its name says.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::index::Located;
+use super::pack::{self, Form};
+use super::{Objects, cut};
+use crate::{ContentId, StateError};
+
+/// Decoded blocks that are kept: neighbours are often wanted next.
+const KEPT_BLOCKS: usize = 32;
+
+/// Reads objects, and remembers what it opened.
+pub struct Reader<'a> {
+    objects: &'a Objects,
+    packs: Mutex<HashMap<i64, Arc<OpenPack>>>,
+    blocks: Mutex<VecDeque<(BlockKey, Arc<Vec<u8>>)>>,
+}
+
+type BlockKey = (i64, u64);
+
+struct OpenPack {
+    path: PathBuf,
+    file: File,
+}
+
+/// A content that was found, ready to be copied out.
+pub struct Content<'r> {
+    reader: &'r Reader<'r>,
+    id: ContentId,
+    form: Form,
+    block: Arc<Vec<u8>>,
+    located: Located,
+}
+
+impl Content<'_> {
+    /// Hands out the bytes, piece by piece, each checked before it is handed out.
+    ///
+    /// The order of the pieces is checked only by the digest of the whole: when
+    /// this fails, what was handed out before must be thrown away.
+    pub fn copy(
+        &self,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
+        let bytes = self.bytes()?;
+        match self.form {
+            Form::Whole => {
+                if ContentId::of(bytes) != self.id {
+                    return Err(self.damaged());
+                }
+                sink(bytes)
+            }
+            Form::Recipe => {
+                let mut hasher = blake3::Hasher::new();
+                for (chunk, _) in recipe(bytes) {
+                    let chunk = self.reader.read(chunk)?;
+                    hasher.update(&chunk);
+                    sink(&chunk)?;
+                }
+                if ContentId::from(hasher.finalize()) != self.id {
+                    return Err(self.damaged());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn bytes(&self) -> Result<&[u8], StateError> {
+        cut(&self.block, self.located.place).ok_or_else(|| self.damaged())
+    }
+
+    fn damaged(&self) -> StateError {
+        match self.reader.open(self.located.pack) {
+            Ok(pack) => StateError::damaged(&pack.path, format!("{} has another content", self.id)),
+            Err(error) => error,
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(objects: &'a Objects) -> Self {
+        Self {
+            objects,
+            packs: Mutex::default(),
+            blocks: Mutex::default(),
+        }
+    }
+
+    /// All bytes of an object.
+    pub fn read(&self, id: ContentId) -> Result<Vec<u8>, StateError> {
+        let mut bytes = Vec::new();
+        self.find(id)?.copy(&mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+
+    /// An object, to be copied out.
+    pub fn find(&self, id: ContentId) -> Result<Content<'_>, StateError> {
+        let located = self
+            .objects
+            .index
+            .find([id])?
+            .into_iter()
+            .next()
+            .flatten()
+            .ok_or(StateError::Missing { id })?;
+        self.content(id, located)
+    }
+
+    fn content(&self, id: ContentId, located: Located) -> Result<Content<'_>, StateError> {
+        Ok(Content {
+            reader: self,
+            id,
+            form: located.place.form,
+            block: self.block(located.pack, located.place.block)?,
+            located,
+        })
+    }
+
+    /// Hands out many objects, by whatever order is fastest, on all cores.
+    pub fn each<T: Send>(
+        &self,
+        wanted: Vec<(ContentId, T)>,
+        take: impl Fn(T, &Content<'_>) -> Result<(), StateError> + Sync,
+    ) -> Result<(), StateError> {
+        let found = self.objects.index.find(wanted.iter().map(|(id, _)| *id))?;
+        let mut located = Vec::with_capacity(wanted.len());
+        for ((id, tag), found) in wanted.into_iter().zip(found) {
+            located.push((found.ok_or(StateError::Missing { id })?, id, tag));
+        }
+        located.sort_unstable_by_key(|(found, ..)| (found.pack, found.place.block));
+        let mut groups: Vec<Vec<(Located, ContentId, T)>> = Vec::new();
+        for item in located {
+            let key = |found: &Located| (found.pack, found.place.block);
+            match groups.last_mut() {
+                Some(group)
+                    if group
+                        .first()
+                        .is_some_and(|(found, ..)| key(found) == key(&item.0)) =>
+                {
+                    group.push(item);
+                }
+                _ => groups.push(vec![item]),
+            }
+        }
+        groups.into_par_iter().try_for_each(|group| {
+            for (found, id, tag) in group {
+                take(tag, &self.content(id, found)?)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Checks that these objects can be read, and returns the chunks that recipes name.
+    pub fn check(&self, ids: Vec<ContentId>) -> Result<(), StateError> {
+        let wanted = ids.into_iter().map(|id| (id, ())).collect();
+        self.each(wanted, |(), content| content.copy(&mut |_| Ok(())))
+    }
+
+    /// The chunks that make up an object; empty when it is stored whole.
+    pub(super) fn chunks(
+        &self,
+        id: ContentId,
+        located: Located,
+    ) -> Result<Vec<ContentId>, StateError> {
+        let content = self.content(id, located)?;
+        match content.form {
+            Form::Whole => Ok(Vec::new()),
+            Form::Recipe => Ok(recipe(content.bytes()?).map(|(chunk, _)| chunk).collect()),
+        }
+    }
+
+    fn block(&self, pack: i64, at: u64) -> Result<Arc<Vec<u8>>, StateError> {
+        let key = (pack, at);
+        if let Some((_, block)) = lock(&self.blocks).iter().find(|(known, _)| *known == key) {
+            return Ok(Arc::clone(block));
+        }
+        let open = self.open(pack)?;
+        let block = Arc::new(pack::read_block(&open.file, &open.path, at)?);
+        let mut blocks = lock(&self.blocks);
+        blocks.push_front((key, Arc::clone(&block)));
+        blocks.truncate(KEPT_BLOCKS);
+        Ok(block)
+    }
+
+    fn open(&self, number: i64) -> Result<Arc<OpenPack>, StateError> {
+        if let Some(open) = lock(&self.packs).get(&number) {
+            return Ok(Arc::clone(open));
+        }
+        let known = self.objects.index.packs()?;
+        let name = known
+            .into_iter()
+            .find(|pack| pack.number == number)
+            .map(|pack| pack.name)
+            .unwrap_or_else(|| format!("unknown-{number}"));
+        let path = self.objects.pack_path(&name);
+        let file = File::open(&path).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                StateError::damaged(&path, "it is gone".into())
+            } else {
+                StateError::file("read", &path, error)
+            }
+        })?;
+        let open = Arc::new(OpenPack { path, file });
+        lock(&self.packs).insert(number, Arc::clone(&open));
+        Ok(open)
+    }
+}
+
+/// The chunks of a recipe: digest and length.
+fn recipe(bytes: &[u8]) -> impl Iterator<Item = (ContentId, u32)> {
+    bytes.chunks_exact(36).filter_map(|entry| {
+        let (id, length) = entry.split_at_checked(32)?;
+        Some((
+            ContentId::from_slice(id)?,
+            u32::from_le_bytes(length.try_into().ok()?),
+        ))
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,304 @@
+//! Adding objects: hashed by the caller, pressed into blocks by whichever
+//! thread fills one, written to one pack, synced once, read back once.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use safepoint_store::durable::{Access, Replacement};
+use safepoint_store::fault;
+
+use super::Objects;
+use super::chunk::{self, LARGE};
+use super::pack::{self, Form, Place};
+use crate::{ContentId, StateError};
+
+/// Objects that are looked up and pressed together.
+const BATCH_BYTES: usize = 1 << 20;
+const BATCH_OBJECTS: usize = 512;
+/// Small objects fill blocks of about this size.
+const BLOCK: usize = 256 << 10;
+
+/// Everything that one checkpoint adds.
+pub struct Writer<'a> {
+    objects: &'a Objects,
+    waiting: Mutex<Batch>,
+    /// What this writer has taken already, so that one content is stored once.
+    taken: Mutex<HashSet<ContentId>>,
+    pack: Mutex<Option<OpenPack>>,
+    known: Known,
+}
+
+/// What is done about objects that the store has already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// They are not written again.
+    Skip,
+    /// They are: they move from a pack that goes away.
+    Move,
+}
+
+/// A pack that is durable, whole, and not yet in the index.
+pub(super) struct ClosedPack {
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    pub(super) objects: Vec<(ContentId, Place)>,
+}
+
+#[derive(Default)]
+struct Batch {
+    objects: Vec<(ContentId, Form, Vec<u8>)>,
+    bytes: usize,
+}
+
+struct OpenPack {
+    name: String,
+    path: PathBuf,
+    file: Replacement,
+    length: u64,
+    objects: Vec<(ContentId, Place)>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(objects: &'a Objects, known: Known) -> Self {
+        Self {
+            objects,
+            known,
+            waiting: Mutex::default(),
+            taken: Mutex::default(),
+            pack: Mutex::new(None),
+        }
+    }
+
+    /// Adds a content that fits in memory, under its digest.
+    pub fn add(&self, id: ContentId, bytes: Vec<u8>) -> Result<(), StateError> {
+        if bytes.len() > LARGE {
+            let mut large = LargeWriter::new(self);
+            large.push(&bytes)?;
+            return large.finish_as(id);
+        }
+        self.add_object(id, Form::Whole, bytes)
+    }
+
+    pub(super) fn add_object(
+        &self,
+        id: ContentId,
+        form: Form,
+        bytes: Vec<u8>,
+    ) -> Result<(), StateError> {
+        if !lock(&self.taken).insert(id) {
+            return Ok(());
+        }
+        let full = {
+            let mut waiting = lock(&self.waiting);
+            waiting.bytes += bytes.len();
+            waiting.objects.push((id, form, bytes));
+            (waiting.bytes >= BATCH_BYTES || waiting.objects.len() >= BATCH_OBJECTS)
+                .then(|| std::mem::take(&mut *waiting))
+        };
+        full.map_or(Ok(()), |batch| self.store(batch))
+    }
+
+    /// Presses and writes those objects of a batch that are new.
+    fn store(&self, batch: Batch) -> Result<(), StateError> {
+        let new = match self.known {
+            Known::Move => batch.objects,
+            Known::Skip => {
+                let ids = batch.objects.iter().map(|(id, ..)| *id);
+                let found = self.objects.index.find(ids)?;
+                let pairs = batch.objects.into_iter().zip(found);
+                pairs
+                    .filter_map(|(object, found)| found.is_none().then_some(object))
+                    .collect()
+            }
+        };
+        // Contents that belong together come from one directory and are alike:
+        // their order is kept, which is what makes pressing them together pay.
+        let pressing = |error| StateError::file("compress for", &self.objects.directory, error);
+        let mut compressor = pack::compressor().map_err(pressing)?;
+        let mut raw = Vec::with_capacity(BLOCK);
+        let mut held = Vec::new();
+        for (id, form, bytes) in new {
+            if !raw.is_empty() && raw.len() + bytes.len() > BLOCK {
+                let block = pack::press(&mut compressor, &raw).map_err(pressing)?;
+                self.append(&block, &mut held)?;
+                raw.clear();
+            }
+            held.push((id, raw.len(), bytes.len(), form));
+            raw.extend_from_slice(&bytes);
+        }
+        if !held.is_empty() {
+            let block = pack::press(&mut compressor, &raw).map_err(pressing)?;
+            self.append(&block, &mut held)?;
+        }
+        Ok(())
+    }
+
+    /// Writes one block and notes what is in it.
+    fn append(
+        &self,
+        block: &[u8],
+        held: &mut Vec<(ContentId, usize, usize, Form)>,
+    ) -> Result<(), StateError> {
+        let mut pack = lock(&self.pack);
+        let open = match &mut *pack {
+            Some(open) => open,
+            none => none.insert(self.begin()?),
+        };
+        if let Some(cap) = self.objects.room()
+            && open.length + block.len() as u64 > cap
+        {
+            return Err(self.objects.cap_reached());
+        }
+        open.file.write(block)?;
+        for (id, position, length, form) in held.drain(..) {
+            let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+            open.objects.push((
+                id,
+                Place {
+                    block: open.length,
+                    position: small(position),
+                    length: small(length),
+                    form,
+                },
+            ));
+        }
+        open.length += block.len() as u64;
+        Ok(())
+    }
+
+    fn begin(&self) -> Result<OpenPack, StateError> {
+        let name = self.objects.new_pack_name()?;
+        let path = self.objects.pack_path(&name);
+        let mut file = Replacement::begin(&path, Access::Private)?;
+        file.write(pack::MAGIC)?;
+        Ok(OpenPack {
+            name,
+            path,
+            file,
+            length: pack::MAGIC.len() as u64,
+            objects: Vec::new(),
+        })
+    }
+
+    /// Writes what is waiting, makes all of it durable, reads it back, and
+    /// lets it be found. Returns how many bytes the store grew by.
+    pub fn finish(self) -> Result<u64, StateError> {
+        let objects = self.objects;
+        let Some(closed) = self.close()? else {
+            return Ok(0); // nothing was new
+        };
+        objects
+            .index
+            .add(&closed.name, closed.bytes, &closed.objects)?;
+        fault::point("objects.indexed");
+        Ok(closed.bytes)
+    }
+
+    /// The same without letting it be found.
+    pub(super) fn close(self) -> Result<Option<ClosedPack>, StateError> {
+        let batch = std::mem::take(&mut *lock(&self.waiting));
+        self.store(batch)?;
+        let Some(mut open) = lock(&self.pack).take() else {
+            return Ok(None);
+        };
+        let list = pack::encode_list(&open.objects);
+        open.file.write(&list)?;
+        fault::point("objects.written");
+        open.file.finish()?;
+        fault::point("objects.packed");
+        if let Err(error) = check(&open.path, &open.objects) {
+            // What cannot be read back must not be there at all.
+            let _ = safepoint_store::durable::remove(&open.path);
+            return Err(error);
+        }
+        Ok(Some(ClosedPack {
+            name: open.name,
+            bytes: open.length + list.len() as u64,
+            objects: open.objects,
+        }))
+    }
+}
+
+/// Reads every object of a pack back and hashes it again.
+fn check(path: &std::path::Path, objects: &[(ContentId, Place)]) -> Result<(), StateError> {
+    let file = std::fs::File::open(path).map_err(|error| StateError::file("read", path, error))?;
+    let mut blocks: Vec<&[(ContentId, Place)]> = objects
+        .chunk_by(|(_, a), (_, b)| a.block == b.block)
+        .collect();
+    blocks.sort_unstable_by_key(|block| block.first().map(|(_, place)| place.block));
+    blocks.into_par_iter().try_for_each(|held| {
+        let Some((_, first)) = held.first() else {
+            return Ok(());
+        };
+        let raw = pack::read_block(&file, path, first.block)?;
+        for (id, place) in held {
+            let bytes = super::cut(&raw, *place)
+                .ok_or_else(|| StateError::damaged(path, format!("{id} lies outside its block")))?;
+            // A recipe is checked by what it names: each chunk is an object of its own.
+            if place.form == Form::Whole && ContentId::of(bytes) != *id {
+                return Err(StateError::damaged(
+                    path,
+                    format!("{id} has another content"),
+                ));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Adds a content that does not fit in memory, as chunks.
+pub struct LargeWriter<'w, 'a> {
+    writer: &'w Writer<'a>,
+    chunker: chunk::Chunker,
+    hasher: blake3::Hasher,
+    recipe: Vec<u8>,
+}
+
+impl<'w, 'a> LargeWriter<'w, 'a> {
+    /// A content to be added piece by piece.
+    pub fn new(writer: &'w Writer<'a>) -> Self {
+        Self {
+            writer,
+            chunker: chunk::Chunker::default(),
+            hasher: blake3::Hasher::new(),
+            recipe: Vec::new(),
+        }
+    }
+
+    /// Adds the next piece.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), StateError> {
+        self.hasher.update(bytes);
+        let (writer, recipe) = (self.writer, &mut self.recipe);
+        self.chunker
+            .push(bytes, &mut |chunk| add_chunk(writer, recipe, chunk))
+    }
+
+    /// Ends the content and returns its digest.
+    pub fn finish(mut self) -> Result<ContentId, StateError> {
+        let id = ContentId::from(self.hasher.finalize());
+        let (writer, recipe) = (self.writer, &mut self.recipe);
+        self.chunker
+            .finish(&mut |chunk| add_chunk(writer, recipe, chunk))?;
+        self.writer.add_object(id, Form::Recipe, self.recipe)?;
+        Ok(id)
+    }
+
+    fn finish_as(self, expected: ContentId) -> Result<(), StateError> {
+        let found = self.finish()?;
+        debug_assert_eq!(found, expected);
+        Ok(())
+    }
+}
+
+fn add_chunk(writer: &Writer<'_>, recipe: &mut Vec<u8>, chunk: &[u8]) -> Result<(), StateError> {
+    let id = ContentId::of(chunk);
+    recipe.extend_from_slice(id.as_bytes());
+    recipe.extend(u32::try_from(chunk.len()).unwrap_or(u32::MAX).to_le_bytes());
+    writer.add_object(id, Form::Whole, chunk.to_vec())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,94 @@
+//! Safepoint's own files in a workspace: `.checkpoints/` with a manifest for
+//! each checkpoint, and `.audit/` with a line for each operation.
+//!
+//! Both are for people to read. Nothing is restored from them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use safepoint_model::Timestamp;
+use safepoint_store::durable::{self, Access};
+use serde_json::json;
+
+use crate::StateError;
+use crate::snapshot::{Snapshot, SnapshotId};
+
+/// The directory of manifests.
+pub(crate) fn checkpoints(workspace: &Path) -> PathBuf {
+    workspace.join(".checkpoints")
+}
+
+/// Makes one of our directories, which git does not see.
+pub(crate) fn prepare(directory: &Path) -> Result<(), StateError> {
+    durable::create_directory(directory)?;
+    let ignore = directory.join(".gitignore");
+    if !ignore.exists() {
+        durable::write(&ignore, b"*\n", Access::Shared)?;
+    }
+    Ok(())
+}
+
+/// Where the manifest of a snapshot stands.
+pub fn manifest_path(workspace: &Path, id: &SnapshotId) -> PathBuf {
+    checkpoints(workspace)
+        .join(id.as_str())
+        .join("manifest.json")
+}
+
+pub(crate) fn write_manifest(snapshot: &Snapshot) -> Result<(), StateError> {
+    prepare(&checkpoints(&snapshot.workspace))?;
+    let path = manifest_path(&snapshot.workspace, &snapshot.id);
+    if let Some(directory) = path.parent() {
+        durable::create_directory(directory)?;
+    }
+    let manifest = json!({
+        "checkpoint_id": snapshot.id,
+        "created_at": snapshot.created,
+        "expiry": snapshot.expiry,
+        "workspace": crate::checkpoint::shown(&snapshot.workspace),
+        "hash": format!("sha256:{}", snapshot.hash()),
+        "snapshot": snapshot.record,
+    });
+    let mut text = serde_json::to_vec_pretty(&manifest)
+        .map_err(|error| StateError::Unsupported(error.to_string()))?;
+    text.push(b'\n');
+    Ok(durable::write(&path, &text, Access::Shared)?)
+}
+
+/// Takes back what [`write_manifest`] wrote. The snapshot has failed, and that is what is told.
+pub(crate) fn remove_manifest(snapshot: &Snapshot) {
+    let path = manifest_path(&snapshot.workspace, &snapshot.id);
+    let _ = durable::remove(&path);
+    if let Some(directory) = path.parent() {
+        let _ = std::fs::remove_dir(directory);
+    }
+}
+
+/// Adds a line to the log of operations. The trail is what counts: a line that
+/// cannot be written is no reason to fail.
+pub(crate) fn log(
+    workspace: &Path,
+    time: Timestamp,
+    operation: &str,
+    id: &SnapshotId,
+    reason: Option<&str>,
+) {
+    let line = json!({
+        "time": time, "operation": operation, "checkpoint_id": id, "reason": reason,
+    });
+    let directory = workspace.join(".audit");
+    if prepare(&directory).is_err() {
+        return;
+    }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a line is appended by one write, and is not what counts"
+    )]
+    let file = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(directory.join("checkpoint-operations.log"));
+    if let Ok(mut file) = file {
+        let _ = file.write_all(format!("{line}\n").as_bytes());
+    }
+}

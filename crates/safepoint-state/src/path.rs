@@ -1,0 +1,100 @@
+//! Paths inside a workspace: raw bytes, `/` between names, never absolute,
+//! never `.` or `..`. The empty path is the workspace itself.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A path relative to the workspace.
+pub type TreePath = Vec<u8>;
+
+/// `name` inside the directory `path`.
+pub fn join(path: &[u8], name: &[u8]) -> TreePath {
+    let mut joined = Vec::with_capacity(path.len() + 1 + name.len());
+    joined.extend_from_slice(path);
+    if !path.is_empty() {
+        joined.push(b'/');
+    }
+    joined.extend_from_slice(name);
+    joined
+}
+
+/// The directory that holds `path`, and its name there.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => {
+            let (parent, name) = path.split_at(at);
+            (parent, name.get(1..).unwrap_or_default())
+        }
+        None => (&[], path),
+    }
+}
+
+/// The names of a path, from the outside in.
+pub fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty())
+}
+
+/// Whether `path` is `above`, or lies somewhere inside it.
+pub fn is_within(path: &[u8], above: &[u8]) -> bool {
+    above.is_empty()
+        || path
+            .strip_prefix(above)
+            .is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
+}
+
+/// For the file system.
+pub fn as_path(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}
+
+/// For people and for JSON: what is not UTF-8, or could be mistaken, is escaped.
+pub fn display(path: &[u8]) -> String {
+    match std::str::from_utf8(path) {
+        Ok(text) if !text.contains(['\\', '\n', '\r', '\0', '\u{1b}']) => text.to_owned(),
+        _ => escape(path),
+    }
+}
+
+fn escape(path: &[u8]) -> String {
+    let mut shown = String::new();
+    for piece in path.utf8_chunks() {
+        for c in piece.valid().chars() {
+            match c {
+                '\\' => shown.push_str("\\\\"),
+                '\n' => shown.push_str("\\n"),
+                '\r' => shown.push_str("\\r"),
+                c if c.is_control() => shown.push_str(&format!("\\x{:02x}", u32::from(c))),
+                c => shown.push(c),
+            }
+        }
+        for byte in piece.invalid() {
+            shown.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_joined_split_and_compared_by_whole_names() {
+        assert_eq!(join(b"", b"a"), b"a");
+        assert_eq!(join(b"a/b", b"c"), b"a/b/c");
+        assert_eq!(split(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
+        assert_eq!(split(b"c"), (&b""[..], &b"c"[..]));
+        assert!(is_within(b"a/b", b"a") && is_within(b"a", b"a") && is_within(b"x", b""));
+        assert!(!is_within(b"ab", b"a"));
+    }
+
+    #[test]
+    fn st_11_hostile_names_are_shown_without_being_mistaken_for_others() {
+        assert_eq!(display("naïve file".as_bytes()), "naïve file");
+        assert_eq!(display(b"new\nline"), "new\\nline");
+        assert_eq!(display(b"new\\nline"), "new\\\\nline");
+        assert_eq!(display(b"bad\xffname"), "bad\\xffname");
+    }
+}

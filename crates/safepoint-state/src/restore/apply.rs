@@ -1,0 +1,345 @@
+//! Changing the tree: by renaming, removing and naming anew, each step
+//! relative to the handle of its directory, each of which may be done twice.
+//!
+//! Killed between two steps, doing all of them again gives the same result.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fchmod, fchown, fsync,
+    futimens, mkdirat, openat, renameat, statat, syncfs, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+use safepoint_store::fault;
+
+use super::stage::{Staged, needs_content, permitted, set_attributes, times};
+use crate::path::{self, TreePath};
+use crate::scan::open_beneath;
+use crate::scan::stat::Found;
+use crate::tree::{Change, Entry, Node};
+use crate::{StateError, scan};
+
+/// Up to so many directories are synced one by one.
+const FEW: usize = 64;
+
+/// What could not be done as planned, and why that is no failure.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    /// Directories that stay because something is in them that is not ours to remove.
+    pub(super) kept: Vec<TreePath>,
+}
+
+/// The tree that is being changed.
+pub(super) struct Tree<'a> {
+    root: OwnedFd,
+    workspace: &'a Path,
+    handles: HashMap<TreePath, OwnedFd>,
+}
+
+/// Whether everything is still as it was when the plan was made.
+pub(super) fn check_unchanged(workspace: &Path, changes: &[Change]) -> Result<(), StateError> {
+    let mut tree = Tree::open(workspace)?;
+    for change in changes {
+        let (parent, name) = path::split(&change.path);
+        let found = match tree.parent(parent)? {
+            Some(parent) => match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => Some(Found::of(&stat)),
+                Err(Errno::NOENT) => None,
+                Err(error) => return Err(tree.failed("read", &change.path, error)),
+            },
+            None => None,
+        };
+        let same = match (&change.from, found) {
+            (None, None) => true,
+            (Some(entry), Some(found)) => is_still(entry, &found),
+            _ => false,
+        };
+        if !same {
+            return Err(StateError::Torn {
+                path: workspace.join(path::as_path(&change.path)),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn is_still(entry: &Entry, found: &Found) -> bool {
+    let kind = match &entry.node {
+        Node::File { size, .. } => {
+            found.is_file() && found.size == *size && found.modified == entry.modified
+        }
+        Node::Directory(_) => found.is_directory(), // its time moves with what happens in it
+        Node::Symlink { .. } => found.kind == FileType::Symlink,
+        Node::Special { kind, .. } => found.special() == Some(*kind),
+    };
+    kind && found.mode == entry.mode
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn open(workspace: &'a Path) -> Result<Self, StateError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, workspace, flags, Mode::empty())
+            .map_err(|error| StateError::file("open", workspace, error))?;
+        Ok(Self {
+            root,
+            workspace,
+            handles: HashMap::new(),
+        })
+    }
+
+    fn failed(&self, action: &'static str, path: &[u8], error: Errno) -> StateError {
+        StateError::file(action, self.workspace.join(path::as_path(path)), error)
+    }
+
+    /// The handle of a directory; `None` when it is not there.
+    fn parent(&mut self, path: &[u8]) -> Result<Option<BorrowedFd<'_>>, StateError> {
+        if path.is_empty() {
+            return Ok(Some(self.root.as_fd()));
+        }
+        if !self.handles.contains_key(path) {
+            if self.handles.len() >= 256 {
+                self.handles.clear();
+            }
+            let Some(handle) = open_beneath(self.root.as_fd(), path)? else {
+                return Ok(None);
+            };
+            self.handles.insert(path.to_vec(), handle);
+        }
+        Ok(self.handles.get(path).map(OwnedFd::as_fd))
+    }
+
+    /// Does `step` in the directory that holds `path`. One that may not be
+    /// written is made writable for it; it gets its mode back with all others.
+    fn at<T>(
+        &mut self,
+        action: &'static str,
+        path: &[u8],
+        step: impl Fn(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
+    ) -> Result<Option<T>, StateError> {
+        let (parent, name) = path::split(path);
+        let Some(handle) = self.parent(parent)? else {
+            return Ok(None);
+        };
+        let result = match step(handle, name) {
+            Err(Errno::ACCESS) => {
+                let opened = fchmod(handle, Mode::from_raw_mode(0o700));
+                opened.and_then(|()| step(handle, name))
+            }
+            other => other,
+        };
+        match result {
+            Ok(done) => Ok(Some(done)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.failed(action, path, error)),
+        }
+    }
+
+    /// Makes the tree what the changes say.
+    pub(super) fn apply(
+        &mut self,
+        changes: &[Change],
+        staged: &Staged,
+        directories: &BTreeMap<TreePath, Entry>,
+    ) -> Result<Remarks, StateError> {
+        let mut remarks = Remarks::default();
+        self.remove(changes, &mut remarks)?;
+        fault::point("restore.removed");
+        for change in changes {
+            let is_directory =
+                |entry: &Option<Entry>| entry.as_ref().is_some_and(|it| it.subtree().is_some());
+            if is_directory(&change.to) && !is_directory(&change.from) {
+                self.make_directory(&change.path)?;
+            }
+        }
+        for change in changes {
+            match staged.names.get(&change.path) {
+                Some(name) => self.put(change, name, staged)?,
+                None => self.retouch(change)?,
+            }
+        }
+        fault::point("restore.renamed");
+        self.finish_directories(directories)?;
+        self.sync(changes)?;
+        Ok(remarks)
+    }
+
+    /// Removes what must not be there, the deepest first.
+    fn remove(&mut self, changes: &[Change], remarks: &mut Remarks) -> Result<(), StateError> {
+        for change in changes.iter().rev() {
+            let Some(from) = &change.from else { continue };
+            let was_directory = from.subtree().is_some();
+            let becomes_directory = change.to.as_ref().map(|to| to.subtree().is_some());
+            // What is replaced by a rename needs no removing.
+            if becomes_directory == Some(was_directory)
+                || becomes_directory == Some(false) && !was_directory
+            {
+                continue;
+            }
+            fault::point("restore.step");
+            self.remove_one(&change.path, was_directory, remarks)?;
+        }
+        Ok(())
+    }
+
+    fn remove_one(
+        &mut self,
+        path: &[u8],
+        directory: bool,
+        remarks: &mut Remarks,
+    ) -> Result<(), StateError> {
+        let flags = if directory {
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
+        };
+        let removed = self.at("delete", path, |parent, name| {
+            match unlinkat(parent, name, flags) {
+                // Something else stands there since a crash: it has been dealt with already.
+                Err(Errno::ISDIR | Errno::NOTDIR) => Ok(true),
+                Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+                other => other.map(|()| true),
+            }
+        })?;
+        if removed == Some(false) {
+            remarks.kept.push(path.to_vec());
+        }
+        self.handles.remove(path);
+        Ok(())
+    }
+
+    fn make_directory(&mut self, path: &[u8]) -> Result<(), StateError> {
+        fault::point("restore.step");
+        let made = self.at("create the directory", path, |parent, name| {
+            match mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
+                Err(Errno::EXIST) => Ok(()),
+                other => other,
+            }
+        })?;
+        made.ok_or_else(|| self.failed("create the directory", path, Errno::NOENT))
+    }
+
+    /// Puts what lies ready in its place.
+    fn put(&mut self, change: &Change, name: &str, staged: &Staged) -> Result<(), StateError> {
+        fault::point("restore.step");
+        let put = self.at("write", &change.path, |parent, target| {
+            match renameat(&staged.handle, name, parent, target) {
+                // Another file system is mounted there: not the same rename, but the same result.
+                Err(Errno::XDEV) => copy_across(staged.handle.as_fd(), name, parent, target),
+                other => other,
+            }
+        })?;
+        put.ok_or_else(|| self.failed("write", &change.path, Errno::NOENT))
+    }
+
+    /// Gives a file, which has the right content, the right mode, owner, time and attributes.
+    fn retouch(&mut self, change: &Change) -> Result<(), StateError> {
+        let (Some(from), Some(to)) = (&change.from, &change.to) else {
+            return Ok(());
+        };
+        if to.subtree().is_some() || needs_content(change) {
+            return Ok(());
+        }
+        fault::point("restore.step");
+        let no_follow = AtFlags::SYMLINK_NOFOLLOW;
+        self.at("change", &change.path, |parent, name| {
+            if from.attributes != to.attributes {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let handle = openat(parent, name, flags, Mode::empty())?;
+                set_attributes(handle.as_fd(), &to.attributes)?;
+            }
+            if (from.owner, from.group) != (to.owner, to.group) {
+                let (owner, group) = (Uid::from_raw(to.owner), Gid::from_raw(to.group));
+                permitted(chownat(parent, name, Some(owner), Some(group), no_follow))?;
+            }
+            if from.mode != to.mode && !matches!(to.node, Node::Symlink { .. }) {
+                chmodat(parent, name, Mode::from_raw_mode(to.mode), AtFlags::empty())?;
+            }
+            utimensat(parent, name, &times(to.modified), no_follow)
+        })?;
+        Ok(())
+    }
+
+    /// Gives directories their metadata, the deepest first: it changes with what happens in them.
+    fn finish_directories(
+        &mut self,
+        directories: &BTreeMap<TreePath, Entry>,
+    ) -> Result<(), StateError> {
+        for (path, entry) in directories.iter().rev() {
+            self.handles.remove(path);
+            let Some(handle) = self.parent(path)? else {
+                continue;
+            };
+            let finish = || {
+                if scan::attributes(handle)? != entry.attributes {
+                    set_attributes(handle, &entry.attributes)?;
+                }
+                let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
+                permitted(fchown(handle, Some(owner), Some(group)))?;
+                fchmod(handle, Mode::from_raw_mode(entry.mode))?;
+                futimens(handle, &times(entry.modified))
+            };
+            let finished = finish();
+            finished.map_err(|error| self.failed("change", path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Makes all of it durable.
+    fn sync(&mut self, changes: &[Change]) -> Result<(), StateError> {
+        let parents: BTreeSet<&[u8]> = changes
+            .iter()
+            .map(|change| path::split(&change.path).0)
+            .collect();
+        if parents.len() > FEW {
+            return syncfs(&self.root).map_err(|error| self.failed("sync", b"", error));
+        }
+        for parent in parents {
+            if let Some(handle) = self.parent(parent)? {
+                let synced = fsync(handle);
+                synced.map_err(|error| self.failed("sync", parent, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies what lies ready to another file system, and puts it in place there.
+fn copy_across(
+    staging: BorrowedFd<'_>,
+    name: &str,
+    parent: BorrowedFd<'_>,
+    target: &[u8],
+) -> Result<(), Errno> {
+    let stat = statat(staging, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let found = Found::of(&stat);
+    let beside = [b".safepoint-", name.as_bytes()].concat();
+    let _ = unlinkat(parent, beside.as_slice(), AtFlags::empty());
+    if found.kind == FileType::Symlink {
+        let to = rustix::fs::readlinkat(staging, name, Vec::new())?;
+        rustix::fs::symlinkat(&to, parent, beside.as_slice())?;
+    } else {
+        let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let write = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let source = openat(staging, name, read, Mode::empty())?;
+        let copy = openat(parent, beside.as_slice(), write, Mode::from_raw_mode(0o600))?;
+        let attributes = scan::attributes(source.as_fd())?;
+        let mut from = std::fs::File::from(source);
+        let mut to = std::fs::File::from(copy);
+        std::io::copy(&mut from, &mut to)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        set_attributes(to.as_fd(), &attributes)?;
+        let (owner, group) = (Uid::from_raw(found.owner), Gid::from_raw(found.group));
+        permitted(fchown(&to, Some(owner), Some(group)))?;
+        fchmod(&to, Mode::from_raw_mode(found.mode))?;
+        fsync(&to)?;
+    }
+    utimensat(
+        parent,
+        beside.as_slice(),
+        &times(found.modified),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?;
+    renameat(parent, beside.as_slice(), parent, target)
+}

@@ -1,0 +1,104 @@
+//! Keeping git away from a repository while its files are exchanged, by the
+//! lock that git itself respects: `index.lock`.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use safepoint_store::durable;
+
+use crate::tree::Change;
+use crate::{StateError, git_state, path};
+
+/// What our lock says, so that it can be told from git's own.
+const OURS: &[u8] = b"safepoint: a roll back is at work here\n";
+/// A git command that is at work is soon done.
+const LONGEST: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The locks that are held. Dropping lets go of them.
+pub(super) struct Held(Vec<PathBuf>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for lock in &self.0 {
+            // If it stays, git tells the user where it is.
+            let _ = durable::remove(lock);
+        }
+    }
+}
+
+/// Locks every repository that the changes touch and that is there.
+pub(super) fn hold(
+    workspace: &Path,
+    changes: &[Change],
+    timeout: Duration,
+) -> Result<Held, StateError> {
+    let mut directories: Vec<&[u8]> = changes
+        .iter()
+        .filter_map(|change| git_state::directory(&change.path))
+        .collect();
+    directories.dedup();
+    let mut held = Held(Vec::new());
+    for directory in directories {
+        let directory = workspace.join(path::as_path(directory));
+        if !directory.is_dir() {
+            continue;
+        }
+        let lock = directory.join("index.lock");
+        take(&lock, timeout.min(LONGEST))?;
+        held.0.push(lock);
+    }
+    Ok(held)
+}
+
+fn take(lock: &Path, timeout: Duration) -> Result<(), StateError> {
+    for _ in 0..=timeout.as_millis() / PAUSE.as_millis() {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a lock that git respects must be made the way git makes it"
+        )]
+        let made = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(lock);
+        match made {
+            Ok(mut file) => {
+                return file
+                    .write_all(OURS)
+                    .map_err(|error| StateError::file("write", lock, error));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                std::thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(StateError::file("write", lock, error)),
+        }
+    }
+    Err(StateError::Busy {
+        what: format!("the repository of `{}`", lock.display()),
+    })
+}
+
+/// Removes the locks that a killed process of ours left behind.
+pub(super) fn release(workspace: &Path) {
+    let mut waiting = vec![workspace.to_owned()];
+    // Repositories stand near the top; a deep search would cost more than it finds.
+    for _ in 0..3 {
+        let mut next = Vec::new();
+        for directory in std::mem::take(&mut waiting) {
+            let lock = directory.join(".git/index.lock");
+            if std::fs::read(&lock).is_ok_and(|text| text == OURS) {
+                let _ = durable::remove(&lock);
+            }
+            let below = std::fs::read_dir(&directory)
+                .into_iter()
+                .flatten()
+                .flatten();
+            next.extend(below.map(|entry| entry.path()).filter(|path| path.is_dir()));
+        }
+        waiting = next;
+    }
+}

@@ -1,0 +1,113 @@
+//! The note that is on disk before a tree is touched, and goes when all is done.
+
+use std::path::{Path, PathBuf};
+
+use safepoint_model::ActionId;
+use safepoint_store::durable::{self, Access};
+use serde::{Deserialize, Serialize};
+
+use crate::StateError;
+use crate::scan::Patterns;
+use crate::snapshot::{Record, SnapshotId};
+use crate::state::key;
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    /// Contents are put beside the tree, which has not been touched.
+    Staging,
+    /// The tree is being changed: only going on makes it whole.
+    Applying,
+}
+
+/// Everything that is needed to go on after a crash.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Journal {
+    pub(crate) format: u32,
+    pub(crate) phase: Phase,
+    pub(crate) workspace: PathText,
+    pub(crate) patterns: Patterns,
+    /// What the change is limited to.
+    pub(crate) scope: Vec<String>,
+    /// The state before.
+    pub(crate) before: SnapshotId,
+    /// The state that is to be.
+    pub(crate) after: SnapshotId,
+    pub(crate) record: Record,
+    pub(crate) action: ActionId,
+    pub(crate) verb: String,
+    pub(crate) summary: String,
+    pub(crate) restored_to: Option<SnapshotId>,
+    pub(crate) undoes: Option<ActionId>,
+}
+
+pub(crate) const FORMAT: u32 = 1;
+
+/// A path with any bytes in it, as JSON can hold it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PathText(Vec<u8>);
+
+impl PathText {
+    pub(crate) fn of(path: &Path) -> Self {
+        use std::os::unix::ffi::OsStrExt;
+        Self(path.as_os_str().as_bytes().to_vec())
+    }
+
+    pub(crate) fn to_path(&self) -> PathBuf {
+        crate::path::as_path(&self.0).to_owned()
+    }
+}
+
+impl Journal {
+    /// Where the journal of a workspace stands: there is never more than one.
+    pub(crate) fn path(directory: &Path, workspace: &Path) -> PathBuf {
+        directory.join(format!("{}.json", key(workspace)))
+    }
+
+    /// Puts it on disk.
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), StateError> {
+        durable::create_directory(directory)?;
+        let text =
+            serde_json::to_vec(self).map_err(|error| StateError::Unsupported(error.to_string()))?;
+        let path = Self::path(directory, &self.workspace.to_path());
+        Ok(durable::write(&path, &text, Access::Private)?)
+    }
+
+    /// Takes it away: all is done.
+    pub(crate) fn remove(&self, directory: &Path) -> Result<(), StateError> {
+        Ok(durable::remove(&Self::path(
+            directory,
+            &self.workspace.to_path(),
+        ))?)
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Self, StateError> {
+        let text = std::fs::read(path).map_err(|error| StateError::file("read", path, error))?;
+        serde_json::from_slice(&text).map_err(|error| {
+            StateError::damaged(
+                path,
+                format!("it is not a journal that this program knows: {error}"),
+            )
+        })
+    }
+
+    /// The journals that are there, whoever wrote them.
+    pub(crate) fn all(directory: &Path) -> Result<Vec<PathBuf>, StateError> {
+        let listing = match std::fs::read_dir(directory) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(StateError::file("read", directory, error)),
+        };
+        let mut found = Vec::new();
+        for entry in listing {
+            let entry = entry.map_err(|error| StateError::file("read", directory, error))?;
+            if entry.path().extension().is_some_and(|it| it == "json") {
+                found.push(entry.path());
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+}

@@ -1,0 +1,581 @@
+//! Going back: plan, verify, secure, journal, apply, verify again, record.
+//!
+//! ```text
+//! look ─ what is there now is itself checkpointed
+//!   └ plan ─ what differs from what is wanted
+//!       └ journal "staging" ─ contents are read, checked and put beside the tree
+//!           └ journal "applying" ─ renames and removals, each repeatable
+//!               └ look again ─ is it what it should be?
+//!                   └ record, in one transaction ─ and the journal goes
+//! ```
+//!
+//! Killed before "applying", the next command throws away what was put beside
+//! the tree, which is untouched. Killed after it, the next command goes on.
+
+mod apply;
+mod hold_git;
+mod journal;
+mod plan;
+mod recover;
+mod secrets;
+mod stage;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use safepoint_model::{ActionId, Digest, Expiry, Span, Timestamp};
+use safepoint_store::{Durability, durable, fault};
+use safepoint_trail::Kind;
+use serde_json::json;
+
+use crate::capture::Capture;
+use crate::lock::Hold;
+use crate::objects::Objects;
+use crate::scan::{self, MixedTrees, Progress, Request, Sink};
+use crate::scope::Scope;
+use crate::seal::Identity;
+use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
+use crate::state::{State, Workspace};
+use crate::tree::{self, Change, ChangeKind, Trees};
+use crate::{StateError, checkpoint, own, undo};
+use journal::{Journal, PathText, Phase};
+pub(crate) use plan::{Plan, spare};
+pub use recover::Recovered;
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub enum Goal<'a> {
+    /// Everything in `scope` as it was in the snapshot.
+    Snapshot {
+        /// Which.
+        snapshot: &'a Snapshot,
+        /// Only this.
+        scope: Scope,
+    },
+    /// What one action did taken out; what came later stays.
+    Without {
+        /// Which.
+        action: &'a Action,
+        /// `undo`, or `redo` when it takes back a going back.
+        verb: &'static str,
+    },
+}
+
+/// What would be done.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// Every path that would change.
+    pub changes: Vec<Change>,
+    /// What would stay although the snapshot does not have it.
+    pub kept: Vec<Note>,
+}
+
+/// What was done.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The action that this is in the log.
+    pub action: ActionId,
+    /// What was there before: `redo` brings it back.
+    pub before: SnapshotId,
+    /// What is there now.
+    pub after: SnapshotId,
+    /// Every path that changed.
+    pub changes: Vec<Change>,
+    /// The hash of the files before.
+    pub pre_hash: Digest,
+    /// The hash of the files now.
+    pub post_hash: Digest,
+    /// Whether looking again found exactly what was wanted.
+    pub matches: bool,
+    /// What else is to be known.
+    pub warnings: Vec<String>,
+}
+
+/// States that are made by themselves are kept for so long, unless somebody pins them.
+const AUTOMATIC_LIFE: &str = "30d";
+
+impl State {
+    /// Says what would be done, and does nothing.
+    pub fn preview(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+        progress: &Progress,
+    ) -> Result<Preview, StateError> {
+        let _held = self.hold(&workspace.root, Hold::Shared)?;
+        let objects = self.objects()?;
+        let fresh = Mutex::new(HashMap::new());
+        let sink = Sink::Memory(&fresh);
+        let scope = self.scope_of(goal)?;
+        let capture = self.look(workspace, &scope, &objects, &sink, progress)?;
+        let reader = objects.reader();
+        let trees = MixedTrees {
+            fresh: &fresh,
+            stored: &reader,
+        };
+        let plan = self.plan(workspace, goal, &scope, &trees, &reader, &capture, &sink)?;
+        Ok(Preview {
+            changes: plan.changes,
+            kept: plan.kept,
+        })
+    }
+
+    /// Does it.
+    pub fn restore(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+        identities: &[Identity],
+        progress: &Progress,
+    ) -> Result<Restored, StateError> {
+        durable::create_directory(&workspace.root)?; // it may be gone altogether
+        let _held = self.hold(&workspace.root, Hold::Alone)?;
+        self.refuse_unfinished(&workspace.root)?;
+        let objects = self.objects()?;
+        let scope = self.scope_of(goal)?;
+        if let Goal::Snapshot { snapshot, .. } = goal {
+            self.verify_with(&objects, snapshot)
+                .map_err(|error| unrestorable(snapshot, error))?;
+        }
+        // What is there now.
+        let writer = objects.writer();
+        let capture = {
+            let sink = Sink::Store(&writer);
+            self.look(workspace, &scope, &objects, &sink, progress)?
+        };
+        let recipients = secrets::recipients(goal, identities);
+        let sealed = checkpoint::seal_secrets(workspace, &recipients, &capture, &writer)?;
+        let mut grown = writer.finish()?;
+        // What is wanted.
+        let reader = objects.reader();
+        let writer = objects.writer();
+        let (plan, files, git) = {
+            let sink = Sink::Store(&writer);
+            let plan = self.plan(workspace, goal, &scope, &reader, &reader, &capture, &sink)?;
+            let (files, git) =
+                plan.outcome(&reader, &capture, &mut |id, bytes| writer.add(id, bytes))?;
+            (plan, files, git)
+        };
+        grown += writer.finish()?;
+        let mut before = self.automatic(
+            workspace,
+            &scope,
+            &capture,
+            format!("before {}", describe(goal)),
+        )?;
+        before.record.sealed = sealed;
+        before.record.size = grown;
+        let mut after = self.automatic(
+            workspace,
+            &scope,
+            &capture,
+            format!("after {}", describe(goal)),
+        )?;
+        (after.record.files, after.record.git) = (files, git);
+        let observed = self.observed(&reader, &before)?;
+        self.record(&before, observed.as_ref())?;
+        fault::point("restore.secured");
+        let journal = self.journal(workspace, goal, &scope, &before, &after)?;
+        self.carry_out(
+            workspace,
+            &objects,
+            &plan,
+            journal,
+            Some((goal, identities)),
+            progress,
+        )
+    }
+
+    fn scope_of(&self, goal: &Goal<'_>) -> Result<Scope, StateError> {
+        match goal {
+            Goal::Snapshot { snapshot, scope } => {
+                Ok(Scope::stored(&snapshot.record.scope)?.narrowed(scope))
+            }
+            Goal::Without { action, .. } => {
+                let before = self.find(action.before.as_str())?;
+                let after = self.find(action.after.as_str())?;
+                let scope = Scope::stored(&before.record.scope)?;
+                Ok(scope.narrowed(&Scope::stored(&after.record.scope)?))
+            }
+        }
+    }
+
+    /// Looks at what is there now.
+    fn look(
+        &self,
+        workspace: &Workspace,
+        scope: &Scope,
+        objects: &Objects,
+        sink: &Sink<'_>,
+        progress: &Progress,
+    ) -> Result<Capture, StateError> {
+        let validity = self.validity(workspace, objects)?;
+        let cache = self.cache(workspace, validity);
+        let request = Request {
+            workspace: &workspace.root,
+            scope,
+            rules: &workspace.rules,
+            cache: &cache,
+            clock: &*self.around.clock,
+            progress,
+        };
+        Capture::of(scan::scan(&request, sink)?, sink)
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing the plan is made from"
+    )]
+    fn plan(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+        scope: &Scope,
+        trees: &dyn Trees,
+        reader: &crate::objects::Reader<'_>,
+        present: &Capture,
+        sink: &Sink<'_>,
+    ) -> Result<Plan, StateError> {
+        match goal {
+            Goal::Snapshot { snapshot, .. } => plan::identical(
+                trees,
+                reader,
+                &workspace.root,
+                present,
+                &snapshot.record,
+                scope,
+            ),
+            Goal::Without { action, .. } => {
+                let before = self.find(action.before.as_str())?;
+                let after = self.find(action.after.as_str())?;
+                let undoing = undo::Undoing {
+                    trees,
+                    reader,
+                    workspace: &workspace.root,
+                    present,
+                    scope,
+                    now: self.now(),
+                };
+                undoing.plan(&before.record, &after.record, sink)
+            }
+        }
+    }
+
+    /// A snapshot of what was captured that nobody asked for.
+    fn automatic(
+        &self,
+        workspace: &Workspace,
+        scope: &Scope,
+        capture: &Capture,
+        reason: String,
+    ) -> Result<Snapshot, StateError> {
+        let now = self.now();
+        Ok(Snapshot {
+            id: SnapshotId::generate(now, &*self.around.entropy)?,
+            workspace: workspace.root.clone(),
+            created: now,
+            expiry: automatic_expiry(now),
+            pinned: false,
+            record: Record {
+                format: snapshot::FORMAT,
+                kind: if capture.scan.git.is_empty() {
+                    SnapshotType::FileBackup
+                } else {
+                    SnapshotType::GitStash
+                },
+                origin: Origin::Automatic,
+                reason: Some(reason),
+                scope: scope.to_stored(),
+                files: capture.files,
+                git: capture.git,
+                git_head: None,
+                left_out: capture.left_out(),
+                sensitive: capture.sensitive(),
+                sealed: Vec::new(),
+                special: capture.special(),
+                warnings: Vec::new(),
+                size: 0,
+            },
+        })
+    }
+
+    fn journal(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+        scope: &Scope,
+        before: &Snapshot,
+        after: &Snapshot,
+    ) -> Result<Journal, StateError> {
+        let (verb, restored_to, undoes) = match goal {
+            Goal::Snapshot { snapshot, .. } => ("rollback", Some(snapshot.id.clone()), None),
+            Goal::Without { action, verb } => (*verb, None, Some(action.id.clone())),
+        };
+        Ok(Journal {
+            format: journal::FORMAT,
+            phase: Phase::Staging,
+            workspace: PathText::of(&workspace.root),
+            patterns: workspace.rules.patterns().clone(),
+            scope: scope.to_stored(),
+            before: before.id.clone(),
+            after: after.id.clone(),
+            record: after.record.clone(),
+            action: ActionId::generate(&*self.around.entropy)?,
+            verb: verb.to_owned(),
+            summary: describe(goal),
+            restored_to,
+            undoes,
+        })
+    }
+
+    /// Stages, applies, verifies and records what the journal says.
+    fn carry_out(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        plan: &Plan,
+        mut journal: Journal,
+        sealed: Option<(&Goal<'_>, &[Identity])>,
+        progress: &Progress,
+    ) -> Result<Restored, StateError> {
+        let journals = self.journal_directory();
+        let reader = objects.reader();
+        journal.write(&journals)?;
+        fault::point("restore.journalled");
+        let prepared = stage::prepare(&workspace.root, &plan.changes, &reader).and_then(|staged| {
+            apply::check_unchanged(&workspace.root, &plan.changes)?;
+            let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
+            Ok((staged, git))
+        });
+        let (staged, git) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                // Nothing has been touched.
+                stage::clear(&workspace.root)?;
+                journal.remove(&journals)?;
+                return Err(match (&journal.restored_to, error) {
+                    (
+                        Some(id),
+                        error @ (StateError::Damaged { .. } | StateError::Missing { .. }),
+                    ) => StateError::Unrestorable {
+                        id: id.to_string(),
+                        error: Box::new(error),
+                    },
+                    (_, error) => error,
+                });
+            }
+        };
+        let directories =
+            plan.directories(&reader, &journal.record.files, journal.record.git.as_ref())?;
+        journal.phase = Phase::Applying;
+        journal.write(&journals)?;
+        fault::point("restore.applying");
+        let remarks =
+            apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories);
+        drop(git);
+        let remarks = match remarks {
+            Ok(remarks) => remarks,
+            Err(error) => {
+                self.back_out(workspace, objects, &journal, progress)?;
+                return Err(error);
+            }
+        };
+        fault::point("restore.applied");
+        let mut warnings = remarks_as_warnings(plan, &staged, &remarks);
+        if let Some((goal, identities)) = sealed {
+            secrets::restore(&workspace.root, goal, identities, &reader, &mut warnings)?;
+        }
+        let (post_hash, left) = self.verify_restored(workspace, objects, &journal, progress)?;
+        for change in left.iter().take(10) {
+            let path = crate::path::display(&change.path);
+            warnings.push(format!(
+                "`{path}` is not as it should be ({})",
+                change.kind().as_str()
+            ));
+        }
+        fault::point("restore.verified");
+        self.record_restored(workspace, &journal, plan, left.is_empty())?;
+        fault::point("restore.recorded");
+        stage::clear(&workspace.root)?;
+        journal.remove(&journals)?;
+        fault::point("restore.cleaned");
+        let shown = journal.restored_to.as_ref().unwrap_or(&journal.before);
+        own::log(
+            &workspace.root,
+            self.now(),
+            &journal.verb,
+            shown,
+            Some(&journal.summary),
+        );
+        Ok(Restored {
+            action: journal.action,
+            before: journal.before.clone(),
+            after: journal.after,
+            changes: plan.changes.clone(),
+            pre_hash: self.find(journal.before.as_str())?.hash(),
+            post_hash,
+            matches: left.is_empty(),
+            warnings,
+        })
+    }
+
+    /// Looks again, and tells what is not as it should be.
+    fn verify_restored(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: &Journal,
+        progress: &Progress,
+    ) -> Result<(Digest, Vec<Change>), StateError> {
+        let validity = self.validity(workspace, objects)?;
+        let cache = self.cache(workspace, validity);
+        let scope = Scope::stored(&journal.scope)?;
+        let fresh = Mutex::new(HashMap::new());
+        let sink = Sink::Memory(&fresh);
+        let request = Request {
+            workspace: &workspace.root,
+            scope: &scope,
+            rules: &workspace.rules,
+            cache: &cache,
+            clock: &*self.around.clock,
+            progress,
+        };
+        let capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
+        let reader = objects.reader();
+        let trees = MixedTrees {
+            fresh: &fresh,
+            stored: &reader,
+        };
+        let wanted = &journal.record;
+        let mut left = tree::changes(&trees, Some(&wanted.files), Some(&capture.files), &scope)?;
+        if let (Some(wanted), Some(found)) = (&wanted.git, &capture.git) {
+            let git = tree::changes(&trees, Some(wanted), Some(found), &scope)?;
+            left.extend(git.into_iter().filter(|change| {
+                crate::git_state::inside(&change.path).is_some()
+                    && change.to.as_ref().is_none_or(|to| to.subtree().is_none())
+            }));
+        }
+        let of_directory = |change: &Change| {
+            change.kind() == ChangeKind::Time
+                && change.to.as_ref().is_some_and(|to| to.subtree().is_some())
+        };
+        left.retain(|change| !of_directory(change));
+        Ok((capture.files.hash, left))
+    }
+
+    fn record_restored(
+        &self,
+        workspace: &Workspace,
+        journal: &Journal,
+        plan: &Plan,
+        matches: bool,
+    ) -> Result<(), StateError> {
+        let now = self.now();
+        let after = Snapshot {
+            id: journal.after.clone(),
+            workspace: workspace.root.clone(),
+            created: now,
+            expiry: self.find(journal.before.as_str())?.expiry,
+            pinned: false,
+            record: journal.record.clone(),
+        };
+        let notable: Vec<Change> = plan
+            .changes
+            .iter()
+            .filter(|it| it.is_notable())
+            .cloned()
+            .collect();
+        let action = Action {
+            id: journal.action.clone(),
+            workspace: workspace.root.clone(),
+            time: now,
+            session: None,
+            action: format!("checkpoint.{}", journal.verb),
+            summary: journal.summary.clone(),
+            decision: Some("allow".to_owned()),
+            outcome: if matches { "ok" } else { "incomplete" }.to_owned(),
+            before: journal.before.clone(),
+            after: journal.after.clone(),
+            undoes: journal.undoes.clone(),
+        };
+        let kind = match journal.verb.as_str() {
+            "undo" => Kind::fixed("undone"),
+            "redo" => Kind::fixed("redone"),
+            _ => Kind::fixed("rolled_back"),
+        };
+        self.trail.write(Durability::Sync, |writing| {
+            if snapshot::action_exists(writing.sql(), &action.id)? {
+                return Ok(()); // a crash came between this and the end of the journal
+            }
+            self.record_in(writing, &after)?;
+            snapshot::insert_action(writing.sql(), &action)?;
+            let body = json!({
+                "restored_to": journal.restored_to,
+                "undoes": journal.undoes,
+                "before": journal.before,
+                "after": journal.after,
+                "changes": checkpoint::summarise_changes(&notable),
+                "match": matches,
+            });
+            writing.append(self.draft(&workspace.root, kind, Some(&action.id), body))?;
+            Ok(())
+        })
+    }
+}
+
+/// When a state that was made by itself expires.
+pub fn automatic_expiry(now: Timestamp) -> Expiry {
+    let life: Option<Span> = AUTOMATIC_LIFE.parse().ok();
+    life.and_then(|life| life.after(now))
+        .map_or(Expiry::Never, Expiry::At)
+}
+
+fn describe(goal: &Goal<'_>) -> String {
+    match goal {
+        Goal::Snapshot { snapshot, .. } => format!("roll back to {}", snapshot.id),
+        Goal::Without { action, verb } => format!("{verb} of {} ({})", action.id, action.summary),
+    }
+}
+
+fn unrestorable(snapshot: &Snapshot, error: StateError) -> StateError {
+    match error {
+        StateError::Damaged { .. } | StateError::Missing { .. } => StateError::Unrestorable {
+            id: snapshot.id.to_string(),
+            error: Box::new(error),
+        },
+        other => other,
+    }
+}
+
+fn remarks_as_warnings(
+    plan: &Plan,
+    staged: &stage::Staged,
+    remarks: &apply::Remarks,
+) -> Vec<String> {
+    let mut warnings: Vec<String> = plan
+        .kept
+        .iter()
+        .map(|note| format!("`{}` stays: {}", note.path, note.why))
+        .collect();
+    for path in &remarks.kept {
+        let path = crate::path::display(path);
+        warnings.push(format!("`{path}` stays: it is not empty"));
+    }
+    for (path, kind) in &staged.impossible {
+        let path = crate::path::display(path);
+        warnings.push(format!(
+            "`{path}` is a {} and cannot be made again",
+            kind.as_str()
+        ));
+    }
+    warnings
+}
+
+/// The workspace of a journal.
+fn workspace_of(root: &Path, patterns: &crate::scan::Patterns) -> Result<Workspace, StateError> {
+    Ok(Workspace {
+        root: root.to_owned(),
+        rules: crate::scan::Rules::new(patterns.clone())?,
+    })
+}

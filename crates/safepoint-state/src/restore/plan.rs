@@ -1,0 +1,222 @@
+//! What would have to change for a workspace to be as a snapshot says.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use crate::capture::Capture;
+use crate::objects::Reader;
+use crate::path::{self, TreePath};
+use crate::scope::Scope;
+use crate::snapshot::{Note, Record};
+use crate::tree::{self, Change, Entry, Keep, Node, Subtree, Trees};
+use crate::{StateError, git_state};
+
+/// What will be done, and the trees that will be there then.
+pub(crate) struct Plan {
+    /// From what is there to what will be, sorted by path.
+    pub(crate) changes: Vec<Change>,
+    /// What stays although the snapshot does not have it.
+    pub(crate) kept: Vec<Note>,
+    /// Where the trees that will be differ from those that are.
+    pub(crate) file_edits: Vec<(TreePath, Option<Entry>)>,
+    pub(crate) git_edits: Vec<(TreePath, Option<Entry>)>,
+}
+
+/// The plan that makes everything inside `scope` identical to `target`.
+pub(crate) fn identical(
+    trees: &dyn Trees,
+    reader: &Reader<'_>,
+    workspace: &Path,
+    present: &Capture,
+    target: &Record,
+    scope: &Scope,
+) -> Result<Plan, StateError> {
+    let files = tree::changes(trees, Some(&present.files), Some(&target.files), scope)?;
+    let git = match (&present.git, &target.git) {
+        (Some(present), Some(target)) => tree::changes(trees, Some(present), Some(target), scope)?,
+        _ => Vec::new(), // it was not captured: it is left as it is
+    };
+    let git = spare(git, &|path, entry| content(reader, workspace, path, entry))?;
+    Ok(Plan::new(present, files, git))
+}
+
+impl Plan {
+    /// A plan of these changes. Directories that hold what is not captured are kept.
+    pub(crate) fn new(present: &Capture, files: Vec<Change>, git: Vec<Change>) -> Self {
+        let mut kept = Vec::new();
+        let omitted: Vec<&TreePath> = present
+            .scan
+            .left_out
+            .iter()
+            .map(|omitted| &omitted.path)
+            .chain(present.scan.sensitive.iter().map(|(path, _)| path))
+            .collect();
+        let files: Vec<Change> = files
+            .into_iter()
+            .filter(|change| {
+                let is_directory = change
+                    .from
+                    .as_ref()
+                    .is_some_and(|from| from.subtree().is_some());
+                let goes = change.to.as_ref().is_none_or(|to| to.subtree().is_none());
+                if !(is_directory && goes) {
+                    return true;
+                }
+                let holds = omitted
+                    .iter()
+                    .find(|path| path::is_within(path, &change.path));
+                if let Some(inside) = holds {
+                    kept.push(Note {
+                        path: path::display(&change.path),
+                        why: format!(
+                            "it holds `{}`, which is not captured",
+                            path::display(inside)
+                        ),
+                    });
+                }
+                holds.is_none()
+            })
+            .collect();
+        let edits = |changes: &[Change]| {
+            changes
+                .iter()
+                .map(|change| (change.path.clone(), change.to.clone()))
+                .collect()
+        };
+        let (file_edits, git_edits) = (edits(&files), edits(&git));
+        let mut changes = files;
+        changes.extend(
+            git.into_iter()
+                .filter(|change| git_state::inside(&change.path).is_some()),
+        );
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Self {
+            changes,
+            kept,
+            file_edits,
+            git_edits,
+        }
+    }
+
+    /// The trees that will be there: files, and git directories.
+    pub(crate) fn outcome(
+        &self,
+        trees: &dyn Trees,
+        present: &Capture,
+        keep: &mut Keep<'_>,
+    ) -> Result<(Subtree, Option<Subtree>), StateError> {
+        let files = tree::edit(trees, Some(&present.files), self.file_edits.clone(), keep)?;
+        let git = match &present.git {
+            Some(git) => Some(tree::edit(trees, Some(git), self.git_edits.clone(), keep)?),
+            None => None,
+        };
+        Ok((files, git))
+    }
+
+    /// The directories whose metadata must be set when all else is done.
+    pub(crate) fn directories(
+        &self,
+        trees: &dyn Trees,
+        files: &Subtree,
+        git: Option<&Subtree>,
+    ) -> Result<BTreeMap<TreePath, Entry>, StateError> {
+        let mut wanted = std::collections::BTreeSet::new();
+        for change in &self.changes {
+            let (parent, _) = path::split(&change.path);
+            if !parent.is_empty() {
+                wanted.insert(parent.to_vec());
+            }
+            if change.to.as_ref().is_some_and(|to| to.subtree().is_some()) {
+                wanted.insert(change.path.clone());
+            }
+        }
+        let mut found = BTreeMap::new();
+        for path in wanted {
+            let root = match git_state::inside(&path) {
+                Some(_) => git,
+                None => Some(files),
+            };
+            let entry = tree::find(trees, root, &path)?;
+            if let Some(entry) = entry.filter(|entry| entry.subtree().is_some()) {
+                found.insert(path, entry);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Reads what an entry holds, from the store or, when it is not stored, from the tree.
+fn content(
+    reader: &Reader<'_>,
+    workspace: &Path,
+    path: &[u8],
+    entry: &Entry,
+) -> Result<Vec<u8>, StateError> {
+    let Node::File { content, .. } = &entry.node else {
+        return Ok(Vec::new());
+    };
+    match reader.read(*content) {
+        Err(StateError::Missing { .. }) => {
+            let full = workspace.join(path::as_path(path));
+            std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))
+        }
+        other => other,
+    }
+}
+
+type ContentOf<'a> = dyn Fn(&[u8], &Entry) -> Result<Vec<u8>, StateError> + 'a;
+
+/// Takes out of the changes of git directories what is never done to them:
+/// objects are not removed, and stash entries are not taken away.
+pub(crate) fn spare(
+    changes: Vec<Change>,
+    content: &ContentOf<'_>,
+) -> Result<Vec<Change>, StateError> {
+    // A repository that was not there at all goes, or comes, as a whole.
+    let whole: Vec<TreePath> = changes
+        .iter()
+        .filter(|change| {
+            git_state::inside(&change.path).is_some_and(<[u8]>::is_empty)
+                && (change.from.is_none() || change.to.is_none())
+        })
+        .map(|change| change.path.clone())
+        .collect();
+    let mut shelves: HashMap<TreePath, bool> = HashMap::new();
+    for change in &changes {
+        if git_state::is_stash(&change.path) && change.path.ends_with(b"logs/refs/stash") {
+            let bytes = |side: &Option<Entry>| match side {
+                Some(entry) => content(&change.path, entry),
+                None => Ok(Vec::new()),
+            };
+            let (present, wanted) = (bytes(&change.from)?, bytes(&change.to)?);
+            let shelf = change
+                .path
+                .strip_suffix(b"logs/refs/stash")
+                .unwrap_or_default();
+            shelves.insert(shelf.to_vec(), present.starts_with(&wanted));
+        }
+    }
+    let shelf_grew = |path: &[u8]| {
+        let shelf = path
+            .strip_suffix(b"logs/refs/stash")
+            .or_else(|| path.strip_suffix(b"refs/stash"))
+            .unwrap_or_default();
+        shelves.get(shelf).copied().unwrap_or(false)
+    };
+    Ok(changes
+        .into_iter()
+        .filter(|change| {
+            if whole
+                .iter()
+                .any(|whole| path::is_within(&change.path, whole))
+            {
+                return true;
+            }
+            if git_state::is_stash(&change.path) {
+                return !shelf_grew(&change.path);
+            }
+            let object = git_state::is_object(&change.path);
+            !(object && (change.to.is_none() || change.kind() == tree::ChangeKind::Time))
+        })
+        .collect())
+}

@@ -1,0 +1,168 @@
+//! What is done about a going back that was cut off.
+
+use std::path::{Path, PathBuf};
+
+use safepoint_store::fault;
+
+use super::journal::{Journal, Phase};
+use super::{Plan, plan, stage, workspace_of};
+use crate::StateError;
+use crate::lock::{self, Hold};
+use crate::objects::Objects;
+use crate::restore::{apply, hold_git};
+use crate::scan::{Progress, Sink};
+use crate::scope::Scope;
+use crate::snapshot::SnapshotId;
+use crate::state::{State, Workspace};
+
+/// One that was cut off, and what became of it.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// Where.
+    pub workspace: PathBuf,
+    /// What it was, in a sentence.
+    pub summary: String,
+    /// Whether it was brought to its end; otherwise nothing had been touched, and it was dropped.
+    pub finished: bool,
+}
+
+impl State {
+    /// Ends whatever was cut off by a crash. Others that are still at work are left alone.
+    pub fn recover(&self) -> Result<Vec<Recovered>, StateError> {
+        let mut recovered = Vec::new();
+        for path in Journal::all(&self.journal_directory())? {
+            let Ok(journal) = Journal::read(&path) else {
+                if !path.exists() {
+                    continue; // its owner has just ended
+                }
+                Journal::read(&path)?;
+                continue;
+            };
+            let root = journal.workspace.to_path();
+            // A live owner holds the lock of its workspace.
+            let Some(_held) = lock::try_take(&self.lock_path(&root)?, Hold::Alone)? else {
+                continue;
+            };
+            if !path.exists() {
+                continue;
+            }
+            recovered.push(self.finish(journal)?);
+        }
+        Ok(recovered)
+    }
+
+    fn finish(&self, journal: Journal) -> Result<Recovered, StateError> {
+        let root = journal.workspace.to_path();
+        let summary = journal.summary.clone();
+        stage::clear(&root)?;
+        hold_git::release(&root);
+        if journal.phase == Phase::Staging {
+            journal.remove(&self.journal_directory())?;
+            return Ok(Recovered {
+                workspace: root,
+                summary,
+                finished: false,
+            });
+        }
+        fault::point("recover.begun");
+        let workspace = workspace_of(&root, &journal.patterns)?;
+        let objects = self.objects()?;
+        let progress = Progress::default();
+        let scope = Scope::stored(&journal.scope)?;
+        let plan = self.secured_plan(&workspace, &objects, &journal, &scope, &progress)?;
+        fault::point("recover.planned");
+        self.carry_on(&workspace, &objects, &plan, journal, &progress)?;
+        Ok(Recovered {
+            workspace: root,
+            summary,
+            finished: true,
+        })
+    }
+
+    /// Keeps what is there now, whatever happened since the crash, and plans the rest of the way.
+    fn secured_plan(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: &Journal,
+        scope: &Scope,
+        progress: &Progress,
+    ) -> Result<Plan, StateError> {
+        let writer = objects.writer();
+        let capture = {
+            let sink = Sink::Store(&writer);
+            self.look(workspace, scope, objects, &sink, progress)?
+        };
+        writer.finish()?;
+        let reason = format!("found half-way after a crash: {}", journal.summary);
+        let found = self.automatic(workspace, scope, &capture, reason)?;
+        self.record(&found, None)?;
+        let reader = objects.reader();
+        plan::identical(
+            &reader,
+            &reader,
+            &workspace.root,
+            &capture,
+            &journal.record,
+            scope,
+        )
+    }
+
+    /// Goes on from the middle. The journal says "applying" throughout.
+    fn carry_on(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        plan: &Plan,
+        journal: Journal,
+        progress: &Progress,
+    ) -> Result<(), StateError> {
+        let reader = objects.reader();
+        let directories =
+            plan.directories(&reader, &journal.record.files, journal.record.git.as_ref())?;
+        let staged = stage::prepare(&workspace.root, &plan.changes, &reader)?;
+        let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
+        apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories)?;
+        drop(git);
+        let (_, left) = self.verify_restored(workspace, objects, &journal, progress)?;
+        self.record_restored(workspace, &journal, plan, left.is_empty())?;
+        stage::clear(&workspace.root)?;
+        journal.remove(&self.journal_directory())
+    }
+
+    /// After a step failed: back to what was there before, so that the tree is not left half-way.
+    pub(super) fn back_out(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: &Journal,
+        progress: &Progress,
+    ) -> Result<(), StateError> {
+        let before = self.find(journal.before.as_str())?;
+        let back = Journal {
+            record: before.record,
+            summary: format!("back from a failed {}", journal.summary),
+            action: safepoint_model::ActionId::generate(&*self.around.entropy)?,
+            after: SnapshotId::generate(self.now(), &*self.around.entropy)?,
+            ..journal.clone()
+        };
+        back.write(&self.journal_directory())?;
+        let scope = Scope::stored(&back.scope)?;
+        let plan = self.secured_plan(workspace, objects, &back, &scope, progress)?;
+        self.carry_on(workspace, objects, &plan, back, progress)
+    }
+
+    /// A workspace that is half-way must be whole before anything else is done to it.
+    pub(super) fn refuse_unfinished(&self, workspace: &Path) -> Result<(), StateError> {
+        let path = Journal::path(&self.journal_directory(), workspace);
+        if path.exists() {
+            return Err(StateError::Busy {
+                what: format!(
+                    "`{}` (a roll back was cut off there and could not be ended)",
+                    workspace.display()
+                ),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! What is not captured: rebuildable caches, what the settings exclude, and
+//! Safepoint's own directories. Never anything silently: each is reported.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::as_path;
+use crate::{ContentId, StateError, left_out};
+
+/// The directories in a workspace that are Safepoint's own.
+pub(super) const OWN: [&[u8]; 2] = [b".checkpoints", b".audit"];
+
+/// What the settings say about it.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    exclude: GlobSet,
+    include: GlobSet,
+    fingerprint: ContentId,
+    patterns: Patterns,
+}
+
+/// The patterns of the settings, as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patterns {
+    /// What is left out.
+    pub exclude: Vec<String>,
+    /// What is kept although it would be left out.
+    pub include: Vec<String>,
+}
+
+impl Rules {
+    /// Rules with these patterns.
+    pub fn new(patterns: Patterns) -> Result<Self, StateError> {
+        let mut named = Vec::new();
+        let sides = [
+            ("exclude", &patterns.exclude),
+            ("include", &patterns.include),
+        ];
+        for (side, patterns) in sides {
+            for pattern in patterns {
+                named.extend_from_slice(format!("{side}\0{pattern}\0").as_bytes());
+            }
+        }
+        for (name, ..) in left_out::TABLE {
+            named.extend_from_slice(name.as_bytes());
+            named.push(0);
+        }
+        Ok(Self {
+            exclude: globs(&patterns.exclude)?,
+            include: globs(&patterns.include)?,
+            fingerprint: ContentId::of(&named),
+            patterns,
+        })
+    }
+
+    pub(crate) fn patterns(&self) -> &Patterns {
+        &self.patterns
+    }
+
+    /// Changes with the rules, so that what was found under others is not trusted.
+    pub(crate) fn fingerprint(&self) -> ContentId {
+        self.fingerprint
+    }
+
+    /// Why the file or directory at `path` is left out by the settings.
+    pub(crate) fn excluded(&self, path: &[u8]) -> Option<&'static str> {
+        (!self.exclude.is_empty() && self.exclude.is_match(as_path(path)) && !self.included(path))
+            .then_some("excluded by the settings")
+    }
+
+    /// Whether the settings want it, whatever it is.
+    pub(crate) fn included(&self, path: &[u8]) -> bool {
+        !self.include.is_empty() && self.include.is_match(as_path(path))
+    }
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet, StateError> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let bad = |error: globset::Error| StateError::BadScope {
+            scope: pattern.clone(),
+            why: error.kind().to_string(),
+        };
+        // As in an ignore file: without a slash it fits at any depth, and a
+        // directory that fits takes what is in it along.
+        let trimmed = pattern.trim_end_matches('/');
+        let anchored = match trimmed.strip_prefix('/') {
+            Some(rooted) => rooted.to_owned(),
+            None if trimmed.contains('/') => trimmed.to_owned(),
+            None => format!("**/{trimmed}"),
+        };
+        for glob in [anchored.clone(), format!("{anchored}/**")] {
+            let glob = GlobBuilder::new(&glob).literal_separator(true).build();
+            set.add(glob.map_err(bad)?);
+        }
+    }
+    set.build().map_err(|error| StateError::BadScope {
+        scope: patterns.join(", "),
+        why: error.to_string(),
+    })
+}

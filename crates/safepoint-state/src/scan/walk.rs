@@ -1,0 +1,636 @@
+//! The walk itself: one directory at a time, its subdirectories side by side.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::cache::{self, Flagged, Record, Seen, Stamp};
+use super::read::{self, Outcome, Sniff};
+use super::rules::OWN;
+use super::stat::Found;
+use super::{Omitted, Request, Scan, Sink, problem};
+use crate::path::{self, TreePath};
+use crate::scope::Cover;
+use crate::sensitive::{self, Reason};
+use crate::tree::{Entry, Moment, Node, Subtree, summarise};
+use crate::{ContentId, StateError, left_out};
+
+/// A file counts as quiet when it was last changed so long before it was read.
+/// File systems keep time in steps of up to a hundredth of a second.
+const QUIET: Duration = Duration::from_millis(12);
+/// How often all is looked at again because something changed meanwhile.
+const ROUNDS: u32 = 5;
+/// Deeper than this no tree is walked: each level holds a handle.
+const DEEPEST: usize = 500;
+
+/// Looks at everything in the scope. What changes while it is looked at is
+/// looked at again, until all of it held still.
+pub(crate) fn scan(request: &Request<'_>, sink: &Sink<'_>) -> Result<Scan, StateError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = openat(CWD, request.workspace, flags, Mode::empty())
+        .map_err(|error| StateError::file("open", request.workspace, error))?;
+    let mut torn = None;
+    for _ in 0..ROUNDS {
+        let walk = Walk {
+            request,
+            sink,
+            found: Mutex::default(),
+            restless: Mutex::default(),
+        };
+        let done = walk.directory(root.as_fd(), b"", request.scope.cover(b""), Part::Files)?;
+        match walk.settle(root.as_fd())? {
+            Some(path) => torn = Some(path),
+            None => {
+                let mut scan = walk
+                    .found
+                    .into_inner()
+                    .unwrap_or_else(PoisonError::into_inner);
+                scan.root = done;
+                scan.sort();
+                return Ok(scan);
+            }
+        }
+    }
+    Err(StateError::Torn {
+        path: path::as_path(&torn.unwrap_or_default()).to_owned(),
+    })
+}
+
+/// What kind of tree a directory belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The user's files.
+    Files,
+    /// The inside of a `.git` directory.
+    Git,
+}
+
+struct Walk<'a> {
+    request: &'a Request<'a>,
+    sink: &'a Sink<'a>,
+    found: Mutex<Scan>,
+    /// Files that were changed so short a time before they were read that a
+    /// change right after it could not be told by their times.
+    restless: Mutex<Vec<(TreePath, ContentId, Moment)>>,
+}
+
+/// One name of a directory that is captured, and where what is known of it stands.
+struct Item {
+    name: Vec<u8>,
+    found: Found,
+    /// The index of the same name in the cache.
+    known: Option<usize>,
+}
+
+/// One name that has been captured.
+struct Captured {
+    entry: Entry,
+    stamp: Stamp,
+    same: bool,
+}
+
+impl Walk<'_> {
+    /// Captures one directory and everything below it. `None` when only a part
+    /// was asked for and nothing in it belongs to that.
+    fn directory(
+        &self,
+        handle: BorrowedFd<'_>,
+        path: &[u8],
+        cover: Cover,
+        part: Part,
+    ) -> Result<Option<Subtree>, StateError> {
+        if path::names(path).count() > DEEPEST {
+            return Err(StateError::Unsupported(format!(
+                "`{}` is nested deeper than {DEEPEST} directories",
+                path::display(path)
+            )));
+        }
+        let names = list(handle, path)?;
+        if part == Part::Files
+            && cover == Cover::Everything
+            && self.is_tagged_cache(handle, path, &names)
+        {
+            self.leave_out(path, "tagged as a cache (CACHEDIR.TAG)");
+            return Ok(None);
+        }
+        // Of a directory that is wanted in part, the cache would know too much.
+        let known = match cover {
+            Cover::Everything => self.request.cache.get(path),
+            _ => None,
+        };
+        let items = self.sort_out(handle, path, cover, part, names, known.as_ref())?;
+        let (directories, files): (Vec<Item>, Vec<Item>) = items
+            .into_iter()
+            .partition(|item| item.found.is_directory());
+        let known_ref = known.as_ref();
+        self.request.progress.add(files.len() as u64, 0);
+        let mut flagged = Vec::new();
+        let mut captured = Vec::with_capacity(files.len() + directories.len());
+        let (same, changed): (Vec<Item>, Vec<Item>) = files.into_iter().partition(|item| {
+            let known = item.known_in(known_ref);
+            known.is_some_and(|(entry, stamp)| item.found.matches(entry, stamp))
+        });
+        for item in same {
+            if let Some((entry, stamp)) = item.known_in(known_ref) {
+                captured.push(Captured {
+                    entry: entry.clone(),
+                    stamp: *stamp,
+                    same: true,
+                });
+            }
+        }
+        let read: Vec<_> = if changed.len() > 1 {
+            changed
+                .par_iter()
+                .map(|item| self.leaf(handle, path, part, item, known_ref))
+                .collect::<Result<_, _>>()?
+        } else {
+            changed
+                .iter()
+                .map(|item| self.leaf(handle, path, part, item, known_ref))
+                .collect::<Result<_, _>>()?
+        };
+        for leaf in read {
+            match leaf {
+                Leaf::Captured(leaf) => captured.push(leaf),
+                Leaf::Flagged(leaf) => flagged.push(leaf),
+                Leaf::Gone => {}
+            }
+        }
+        let below: Vec<_> = directories
+            .into_par_iter()
+            .map(|item| self.subdirectory(handle, path, cover, part, &item, known_ref))
+            .collect::<Result<_, _>>()?;
+        captured.extend(below.into_iter().flatten());
+        self.finish(path, cover, known, captured, flagged)
+    }
+
+    /// Decides by name and kind what of a directory is captured.
+    fn sort_out(
+        &self,
+        handle: BorrowedFd<'_>,
+        path: &[u8],
+        cover: Cover,
+        part: Part,
+        names: Vec<Vec<u8>>,
+        known: Option<&Record>,
+    ) -> Result<Vec<Item>, StateError> {
+        let mut items = Vec::with_capacity(names.len());
+        let mut next_known = 0;
+        let mut child = path.to_vec();
+        for name in &names {
+            if path.is_empty() && OWN.contains(&name.as_slice()) {
+                continue;
+            }
+            if part == Part::Git && is_passing(name) {
+                continue;
+            }
+            child.truncate(path.len());
+            if !path.is_empty() {
+                child.push(b'/');
+            }
+            child.extend_from_slice(name);
+            let here = match cover {
+                Cover::Everything => Cover::Everything,
+                _ => self.request.scope.cover(&child),
+            };
+            if here == Cover::Nothing {
+                continue;
+            }
+            let found = match statat(handle, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => Found::of(&stat),
+                Err(Errno::NOENT) => continue, // gone since it was listed
+                Err(error) => return Err(problem("read", &child, error)),
+            };
+            if here == Cover::Part && !found.is_directory() {
+                continue;
+            }
+            let known = known.and_then(|record| {
+                while record
+                    .entries
+                    .get(next_known)
+                    .is_some_and(|entry| entry.name < *name)
+                {
+                    next_known += 1;
+                }
+                let entry = record.entries.get(next_known)?;
+                (entry.name == *name).then_some(next_known)
+            });
+            let item = Item {
+                name: name.clone(),
+                found,
+                known,
+            };
+            // What the cache knows was let in under the same rules.
+            if part == Part::Files
+                && item.known.is_none()
+                && self.turn_away(handle, &child, &item, here, &names)?
+            {
+                continue;
+            }
+            items.push(item);
+        }
+        Ok(items)
+    }
+
+    /// Whether something new is left out, sensitive, or a git directory that is captured apart.
+    fn turn_away(
+        &self,
+        handle: BorrowedFd<'_>,
+        path: &[u8],
+        item: &Item,
+        cover: Cover,
+        beside: &[Vec<u8>],
+    ) -> Result<bool, StateError> {
+        let rules = self.request.rules;
+        if let Some(why) = rules.excluded(path) {
+            self.leave_out(path, why);
+            return Ok(true);
+        }
+        if !item.found.is_directory() {
+            if item.found.is_file()
+                && let Some(reason) = sensitive::by_name(path)
+            {
+                self.flag(path, reason);
+                return Ok(true);
+            }
+            return Ok(false);
+        }
+        let inside = |file: &str| {
+            let inner = path::join(&item.name, file.as_bytes());
+            statat(handle, inner.as_slice(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        };
+        if item.name == b".git" && inside("HEAD") {
+            if cover == Cover::Everything {
+                self.git_directory(handle, path, item)?;
+            }
+            return Ok(true);
+        }
+        if !rules.included(path) {
+            let stands_beside = |file: &str| beside.iter().any(|name| name == file.as_bytes());
+            if let Some(why) = left_out::is_cache(&item.name, &inside, &stands_beside) {
+                self.leave_out(path, why);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn git_directory(
+        &self,
+        handle: BorrowedFd<'_>,
+        path: &[u8],
+        item: &Item,
+    ) -> Result<(), StateError> {
+        let Some(inside) = open_directory(handle, &item.name, path)? else {
+            return Ok(());
+        };
+        let tree = self.directory(inside.as_fd(), path, Cover::Everything, Part::Git)?;
+        if let Some(tree) = tree {
+            let mut entry = item.found.entry(b".git", Node::Directory(tree));
+            entry.attributes =
+                read::attributes(inside.as_fd()).map_err(|error| problem("read", path, error))?;
+            lock(&self.found).git.push((path.to_vec(), entry));
+        }
+        Ok(())
+    }
+
+    fn subdirectory(
+        &self,
+        handle: BorrowedFd<'_>,
+        parent: &[u8],
+        cover: Cover,
+        part: Part,
+        item: &Item,
+        known: Option<&Record>,
+    ) -> Result<Option<Captured>, StateError> {
+        let path = path::join(parent, &item.name);
+        let cover = match cover {
+            Cover::Everything => Cover::Everything,
+            _ => self.request.scope.cover(&path),
+        };
+        let Some(inside) = open_directory(handle, &item.name, &path)? else {
+            return Ok(None);
+        };
+        let Some(subtree) = self.directory(inside.as_fd(), &path, cover, part)? else {
+            return Ok(None);
+        };
+        let known = item
+            .known_in(known)
+            .filter(|(entry, stamp)| item.found.matches(entry, stamp));
+        let mut entry = item.found.entry(&item.name, Node::Directory(subtree));
+        entry.attributes = match known {
+            Some((known, _)) => known.attributes.clone(),
+            None => {
+                read::attributes(inside.as_fd()).map_err(|error| problem("read", &path, error))?
+            }
+        };
+        let same = known.is_some_and(|(known, _)| *known == entry);
+        let stamp = self.stamp(&item.found, Settled::No);
+        Ok(Some(Captured { entry, stamp, same }))
+    }
+
+    /// Captures something that is not a directory and not known to be unchanged.
+    fn leaf(
+        &self,
+        handle: BorrowedFd<'_>,
+        parent: &[u8],
+        part: Part,
+        item: &Item,
+        known: Option<&Record>,
+    ) -> Result<Leaf, StateError> {
+        let path = path::join(parent, &item.name);
+        let found = &item.found;
+        if let Some(kind) = found.special() {
+            if part == Part::Files {
+                lock(&self.found).special.push((path, kind));
+            }
+            let device = found.device;
+            let entry = found.entry(&item.name, Node::Special { kind, device });
+            return Ok(self.captured(entry, found, Settled::No));
+        }
+        if !found.is_file() {
+            let target = match readlinkat(handle, item.name.as_slice(), Vec::new()) {
+                Ok(target) => target.into_bytes(),
+                Err(Errno::NOENT | Errno::INVAL) => return Ok(Leaf::Gone),
+                Err(error) => return Err(problem("read", &path, error)),
+            };
+            let entry = found.entry(&item.name, Node::Symlink { target });
+            return Ok(self.captured(entry, found, Settled::No));
+        }
+        if let Some(flagged) = known.and_then(|record| record.still_flagged(item)) {
+            if let Some(reason) = Reason::from_code(flagged.reason) {
+                self.flag(&path, reason);
+                return Ok(Leaf::Flagged(flagged.clone()));
+            }
+        }
+        let sniff = match part {
+            Part::Files => Sniff::Yes,
+            // An address with a password in it may stand in a repository's settings.
+            Part::Git if item.name == b"config" => Sniff::Yes,
+            Part::Git => Sniff::No,
+        };
+        let before = self.request.clock.now();
+        match read::file(handle, &item.name, &path, self.sink, sniff)? {
+            Outcome::Gone => Ok(Leaf::Gone),
+            Outcome::Secret(reason, found) => {
+                self.flag(&path, reason);
+                Ok(Leaf::Flagged(Flagged {
+                    name: item.name.clone(),
+                    reason: reason.code(),
+                    size: found.size,
+                    modified: found.modified,
+                    stamp: self.stamp(&found, Settled::No),
+                }))
+            }
+            Outcome::Kept {
+                node,
+                attributes,
+                found,
+            } => {
+                self.request.progress.add(0, found.size);
+                if let Node::File { content, .. } = &node
+                    && !was_quiet(found.changed, before)
+                {
+                    lock(&self.restless).push((path, *content, found.changed));
+                }
+                let mut entry = found.entry(&item.name, node);
+                entry.attributes = attributes;
+                Ok(self.captured(entry, &found, Settled::Yes))
+            }
+        }
+    }
+
+    fn captured(&self, entry: Entry, found: &Found, settled: Settled) -> Leaf {
+        Leaf::Captured(Captured {
+            entry,
+            stamp: self.stamp(found, settled),
+            same: false,
+        })
+    }
+
+    /// Puts a directory together from what was captured of it.
+    fn finish(
+        &self,
+        path: &[u8],
+        cover: Cover,
+        known: Option<Record>,
+        mut captured: Vec<Captured>,
+        flagged: Vec<Flagged>,
+    ) -> Result<Option<Subtree>, StateError> {
+        if cover == Cover::Part && captured.is_empty() && !path.is_empty() {
+            return Ok(None);
+        }
+        let nothing_new = captured.iter().all(|one| one.same);
+        if let Some(known) = &known
+            && nothing_new
+            && captured.len() == known.entries.len()
+            && flagged.len() == known.flagged.len()
+        {
+            lock(&self.found).seen.push((path.to_vec(), Seen::Same));
+            return Ok(Some(known.subtree));
+        }
+        captured.sort_unstable_by(|a, b| a.entry.name.cmp(&b.entry.name));
+        let stamps = captured.iter().map(|one| one.stamp).collect();
+        let entries: Vec<Entry> = captured.into_iter().map(|one| one.entry).collect();
+        let (encoded, subtree) = summarise(&entries);
+        self.sink.tree(subtree.tree, encoded)?;
+        if cover == Cover::Everything {
+            let record = cache::encode(&Record {
+                subtree,
+                entries,
+                stamps,
+                flagged,
+            });
+            lock(&self.found)
+                .seen
+                .push((path.to_vec(), Seen::New(record)));
+        }
+        Ok(Some(subtree))
+    }
+
+    /// Reads the restless files once more, now that a change would show.
+    /// Returns one that has changed: then all is looked at again.
+    fn settle(&self, root: BorrowedFd<'_>) -> Result<Option<TreePath>, StateError> {
+        let restless = std::mem::take(&mut *lock(&self.restless));
+        let Some(latest) = restless.iter().map(|(.., changed)| *changed).max() else {
+            return Ok(None);
+        };
+        // A clock that was set back must not make this wait for hours.
+        for _ in 0..10 {
+            if was_quiet(latest, self.request.clock.now()) {
+                break;
+            }
+            std::thread::sleep(QUIET / 4);
+        }
+        let changed = restless.par_iter().map(|(path, content, changed)| {
+            let (parent, name) = path::split(path);
+            let directory = open_beneath(root, parent)?;
+            let still = match directory {
+                Some(directory) => read::digest(directory.as_fd(), name, path)?,
+                None => None,
+            };
+            let same =
+                still.is_some_and(|(found, now)| found == *content && now.changed == *changed);
+            Ok::<_, StateError>((!same).then(|| path.clone()))
+        });
+        let changed: Vec<_> = changed.collect::<Result<_, _>>()?;
+        Ok(changed.into_iter().flatten().next())
+    }
+
+    fn stamp(&self, found: &Found, settled: Settled) -> Stamp {
+        let now = self.request.clock.now();
+        Stamp {
+            changed: found.changed,
+            inode: found.inode,
+            quiet: match settled {
+                // A time in the future tells nothing about changes to come.
+                Settled::Yes => moment(now) >= found.changed,
+                Settled::No => was_quiet(found.changed, now),
+            },
+        }
+    }
+
+    fn is_tagged_cache(&self, handle: BorrowedFd<'_>, path: &[u8], names: &[Vec<u8>]) -> bool {
+        if path.is_empty()
+            || !names
+                .iter()
+                .any(|name| name == left_out::CACHEDIR_TAG.as_bytes())
+            || self.request.rules.included(path)
+        {
+            return false;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(tag) = openat(handle, left_out::CACHEDIR_TAG, flags, Mode::empty()) else {
+            return false;
+        };
+        let mut start = vec![0; left_out::CACHEDIR_SIGNATURE.len()];
+        rustix::io::read(&tag, &mut start[..]).is_ok_and(|length| length == start.len())
+            && start == left_out::CACHEDIR_SIGNATURE
+    }
+
+    fn leave_out(&self, path: &[u8], why: &str) {
+        lock(&self.found).left_out.push(Omitted {
+            path: path.to_vec(),
+            why: why.to_owned(),
+        });
+    }
+
+    fn flag(&self, path: &[u8], reason: Reason) {
+        lock(&self.found).sensitive.push((path.to_vec(), reason));
+    }
+}
+
+/// Whether something is looked at once more when it was restless.
+#[derive(Clone, Copy)]
+enum Settled {
+    Yes,
+    No,
+}
+
+enum Leaf {
+    Captured(Captured),
+    Flagged(Flagged),
+    Gone,
+}
+
+impl Item {
+    /// What the cache knows of the same name.
+    fn known_in<'k>(&self, known: Option<&'k Record>) -> Option<(&'k Entry, &'k Stamp)> {
+        let (record, at) = (known?, self.known?);
+        Some((record.entries.get(at)?, record.stamps.get(at)?))
+    }
+}
+
+impl Record {
+    /// The secret of this name, if it is still the file that was read then.
+    fn still_flagged(&self, item: &Item) -> Option<&Flagged> {
+        self.flagged.iter().find(|flagged| {
+            flagged.name == item.name
+                && flagged.stamp.quiet
+                && flagged.stamp.changed == item.found.changed
+                && flagged.stamp.inode == item.found.inode
+                && flagged.size == item.found.size
+                && flagged.modified == item.found.modified
+        })
+    }
+}
+
+/// Files that git has only for a moment, and that no state needs.
+fn is_passing(name: &[u8]) -> bool {
+    name.ends_with(b".lock")
+        || name.starts_with(b"fsmonitor--daemon")
+        || name.starts_with(b"tmp_obj_")
+}
+
+/// Whether a file had been quiet when it was read at `read`.
+fn was_quiet(changed: Moment, read: safepoint_model::Timestamp) -> bool {
+    let quiet = i64::try_from(QUIET.as_micros()).unwrap_or(i64::MAX);
+    let micros = changed
+        .seconds
+        .saturating_mul(1_000_000)
+        .saturating_add(i64::from(changed.nanos / 1_000));
+    micros.saturating_add(quiet) < read.as_micros()
+}
+
+fn moment(time: safepoint_model::Timestamp) -> Moment {
+    Moment {
+        seconds: time.as_micros().div_euclid(1_000_000),
+        nanos: u32::try_from(time.as_micros().rem_euclid(1_000_000) * 1_000).unwrap_or(0),
+    }
+}
+
+/// The names in a directory, sorted.
+fn list(handle: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>, StateError> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 << 10];
+    let mut names = Vec::new();
+    let mut listing = RawDir::new(handle, &mut buffer);
+    while let Some(entry) = listing.next() {
+        let entry = entry.map_err(|error| problem("list", path, error))?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(name.to_vec());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn open_directory(
+    parent: BorrowedFd<'_>,
+    name: &[u8],
+    path: &[u8],
+) -> Result<Option<OwnedFd>, StateError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(parent, name, flags, Mode::empty()) {
+        Ok(handle) => Ok(Some(handle)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(problem("open", path, error)),
+    }
+}
+
+/// The directory at `path`, reached without following a link.
+pub(crate) fn open_beneath(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+) -> Result<Option<OwnedFd>, StateError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut at =
+        openat(root, ".", flags, Mode::empty()).map_err(|error| problem("open", path, error))?;
+    for name in path::names(path) {
+        match open_directory(at.as_fd(), name, path)? {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,153 @@
+//! Snapshots as they are recorded, and how they are found again.
+
+mod id;
+mod table;
+
+use std::path::PathBuf;
+
+use safepoint_model::{Digest, Expiry, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub use id::SnapshotId;
+pub use table::{Action, COMPONENT, Selection};
+pub(crate) use table::{
+    action_exists, actions, delete, find, find_action, insert, insert_action, list, set_pinned,
+};
+
+use crate::tree::{Moment, Subtree};
+use crate::{ContentId, StateError};
+
+/// How a snapshot is kept, in the words of its contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SnapshotType {
+    /// Files and git state of a work tree.
+    GitStash,
+    /// Files.
+    FileBackup,
+    /// Named states.
+    StateSnapshot,
+    /// A database.
+    DatabaseSavepoint,
+}
+
+impl SnapshotType {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GitStash => "git_stash",
+            Self::FileBackup => "file_backup",
+            Self::StateSnapshot => "state_snapshot",
+            Self::DatabaseSavepoint => "database_savepoint",
+        }
+    }
+}
+
+/// Who wanted it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Somebody asked for it.
+    Asked,
+    /// It was made before or after an action.
+    Automatic,
+}
+
+/// A restorable state.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Its name.
+    pub id: SnapshotId,
+    /// The directory it is of.
+    pub workspace: PathBuf,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Until when it authorises anything.
+    pub expiry: Expiry,
+    /// Whether it is kept even after that.
+    pub pinned: bool,
+    /// Everything else.
+    pub record: Record,
+}
+
+/// What is recorded of a snapshot. Its form is versioned: it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The version of this form.
+    pub format: u32,
+    /// How it is kept.
+    #[serde(rename = "type")]
+    pub kind: SnapshotType,
+    /// Who wanted it.
+    pub origin: Origin,
+    /// Why it was made.
+    pub reason: Option<String>,
+    /// What it covers; empty for the whole workspace.
+    pub scope: Vec<String>,
+    /// The files.
+    pub files: Subtree,
+    /// The git directories, as a tree of their own; `None` when they were not captured.
+    pub git: Option<Subtree>,
+    /// What git says of the work tree.
+    pub git_head: Option<String>,
+    /// What was left out, and why.
+    pub left_out: Vec<Note>,
+    /// Which secrets were not captured.
+    pub sensitive: Vec<Note>,
+    /// Secrets that were captured, encrypted.
+    pub sealed: Vec<Sealed>,
+    /// Pipes, sockets and devices.
+    pub special: Vec<Note>,
+    /// What else is to be known.
+    pub warnings: Vec<String>,
+    /// How many bytes the store grew by.
+    pub size: u64,
+}
+
+/// The version of [`Record`].
+pub(crate) const FORMAT: u32 = 1;
+
+/// A path and what is to be said of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Where; what is not UTF-8 is escaped.
+    pub path: String,
+    /// What.
+    pub why: String,
+}
+
+/// A secret, encrypted to the operator's key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// Where.
+    pub path: String,
+    /// The object that holds it.
+    pub content: ContentId,
+    /// Its permission bits.
+    pub mode: u32,
+    /// When it was last changed.
+    pub modified: Moment,
+}
+
+impl Snapshot {
+    /// Whether it authorises nothing any more.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expiry.is_past(now)
+    }
+
+    /// The hash of its files, as a stranger computes it.
+    pub fn hash(&self) -> Digest {
+        self.record.files.hash
+    }
+}
+
+impl Record {
+    pub(crate) fn read(id: &str, text: &str) -> Result<Self, StateError> {
+        serde_json::from_str(text).map_err(|error| {
+            StateError::Unsupported(format!(
+                "the record of checkpoint `{id}` cannot be read: {error}"
+            ))
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! The tables of snapshots and actions.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use safepoint_model::{ActionId, Expiry, Timestamp};
+use safepoint_store::{Component, Migration, Row, Sql, StoreError, Value, query_all, query_one};
+
+use super::{Record, Snapshot, SnapshotId};
+use crate::StateError;
+
+/// The tables of this crate.
+pub const COMPONENT: Component = Component {
+    name: "state",
+    migrations: &[Migration {
+        sqlite: include_str!("../../migrations/1.sqlite.sql"),
+        postgres: include_str!("../../migrations/1.postgres.sql"),
+    }],
+};
+
+/// An expiry that never comes.
+const NEVER: i64 = i64::MAX;
+
+const COLUMNS: &str = "id, workspace, created, expiry, pinned, record";
+
+/// Which snapshots to list.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Only of this workspace.
+    pub workspace: Option<PathBuf>,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+/// Something that happened, between the state before it and the state after it.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// Its name.
+    pub id: ActionId,
+    /// Where it happened.
+    pub workspace: PathBuf,
+    /// When.
+    pub time: Timestamp,
+    /// In which session.
+    pub session: Option<String>,
+    /// What, in the words of policies.
+    pub action: String,
+    /// What, in a sentence.
+    pub summary: String,
+    /// What was decided about it.
+    pub decision: Option<String>,
+    /// How it ended.
+    pub outcome: String,
+    /// The state before it.
+    pub before: SnapshotId,
+    /// The state after it.
+    pub after: SnapshotId,
+    /// The action that it took back.
+    pub undoes: Option<ActionId>,
+}
+
+pub(crate) fn insert(sql: &mut dyn Sql, snapshot: &Snapshot) -> Result<(), StateError> {
+    let record = serde_json::to_string(&snapshot.record)
+        .map_err(|error| StateError::Unsupported(error.to_string()))?;
+    let number = next(sql, "state_snapshots")?;
+    sql.execute(
+        "INSERT INTO state_snapshots (id, number, workspace, created, expiry, pinned, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        &[
+            Value::Text(snapshot.id.as_str()),
+            Value::Integer(number),
+            Value::Blob(snapshot.workspace.as_os_str().as_bytes()),
+            Value::Integer(snapshot.created.as_micros()),
+            Value::Integer(match snapshot.expiry {
+                Expiry::Never => NEVER,
+                Expiry::At(time) => time.as_micros(),
+            }),
+            Value::Integer(i64::from(snapshot.pinned)),
+            Value::Text(&record),
+        ],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn insert_action(sql: &mut dyn Sql, action: &Action) -> Result<(), StateError> {
+    let number = next(sql, "state_actions")?;
+    sql.execute(
+        "INSERT INTO state_actions (action_id, number, workspace, time, session_id, action, summary, decision, outcome, before_id, after_id, undoes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        &[
+            Value::Text(action.id.as_str()),
+            Value::Integer(number),
+            Value::Blob(action.workspace.as_os_str().as_bytes()),
+            Value::Integer(action.time.as_micros()),
+            action.session.as_deref().into(),
+            Value::Text(&action.action),
+            Value::Text(&action.summary),
+            action.decision.as_deref().into(),
+            Value::Text(&action.outcome),
+            Value::Text(action.before.as_str()),
+            Value::Text(action.after.as_str()),
+            action.undoes.as_ref().map(ActionId::as_str).into(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Writers are alone in the store, so the next number is nobody else's.
+fn next(sql: &mut dyn Sql, table: &str) -> Result<i64, StoreError> {
+    let last = query_one(
+        sql,
+        &format!("SELECT number FROM {table} ORDER BY number DESC LIMIT 1"),
+        &[],
+        |row| row.integer(0),
+    )?;
+    Ok(last.unwrap_or(0) + 1)
+}
+
+/// The one snapshot whose id begins with `prefix`.
+pub(crate) fn find(sql: &mut dyn Sql, prefix: &str) -> Result<Snapshot, StateError> {
+    let found = by_prefix(sql, "state_snapshots", "id", COLUMNS, prefix, read_snapshot)?;
+    one(found, "checkpoint", prefix)
+}
+
+/// The one action whose id begins with `prefix`.
+pub(crate) fn find_action(sql: &mut dyn Sql, prefix: &str) -> Result<Action, StateError> {
+    let found = by_prefix(
+        sql,
+        "state_actions",
+        "action_id",
+        ACTION_COLUMNS,
+        prefix,
+        read_action,
+    )?;
+    one(found, "action", prefix)
+}
+
+fn by_prefix<T>(
+    sql: &mut dyn Sql,
+    table: &str,
+    column: &str,
+    columns: &str,
+    prefix: &str,
+    read: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    if prefix.is_empty()
+        || !prefix
+            .bytes()
+            .all(|c| c.is_ascii_alphanumeric() || c == b'_')
+    {
+        return Ok(Vec::new());
+    }
+    let end = format!("{prefix}\u{7f}");
+    query_all(
+        sql,
+        &format!(
+            "SELECT {columns} FROM {table} WHERE {column} >= ?1 AND {column} < ?2 ORDER BY {column} LIMIT 21"
+        ),
+        &[Value::Text(prefix), Value::Text(&end)],
+        read,
+    )
+}
+
+fn one<T>(mut found: Vec<T>, what: &'static str, name: &str) -> Result<T, StateError> {
+    match found.len() {
+        0 => Err(StateError::NotFound {
+            what,
+            name: name.to_owned(),
+        }),
+        1 => found.pop().ok_or_else(|| StateError::NotFound {
+            what,
+            name: name.to_owned(),
+        }),
+        count => Err(StateError::Ambiguous {
+            what,
+            prefix: name.to_owned(),
+            count,
+        }),
+    }
+}
+
+/// Newest first.
+pub(crate) fn list(sql: &mut dyn Sql, selection: &Selection) -> Result<Vec<Snapshot>, StateError> {
+    let limit = selection.limit.map_or(i64::MAX, i64::from);
+    Ok(match &selection.workspace {
+        Some(workspace) => query_all(
+            sql,
+            &format!(
+                "SELECT {COLUMNS} FROM state_snapshots WHERE workspace = ?1 ORDER BY number DESC LIMIT ?2"
+            ),
+            &[
+                Value::Blob(workspace.as_os_str().as_bytes()),
+                Value::Integer(limit),
+            ],
+            read_snapshot,
+        )?,
+        None => query_all(
+            sql,
+            &format!("SELECT {COLUMNS} FROM state_snapshots ORDER BY number DESC LIMIT ?1"),
+            &[Value::Integer(limit)],
+            read_snapshot,
+        )?,
+    })
+}
+
+pub(crate) fn set_pinned(
+    sql: &mut dyn Sql,
+    id: &SnapshotId,
+    pinned: bool,
+) -> Result<(), StateError> {
+    sql.execute(
+        "UPDATE state_snapshots SET pinned = ?2 WHERE id = ?1",
+        &[Value::Text(id.as_str()), Value::Integer(i64::from(pinned))],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn delete(sql: &mut dyn Sql, id: &SnapshotId) -> Result<(), StateError> {
+    sql.execute(
+        "DELETE FROM state_snapshots WHERE id = ?1",
+        &[Value::Text(id.as_str())],
+    )?;
+    Ok(())
+}
+
+const ACTION_COLUMNS: &str = "action_id, workspace, time, session_id, action, summary, decision, outcome, before_id, after_id, undoes";
+
+/// The actions of a workspace, newest first.
+pub(crate) fn actions(
+    sql: &mut dyn Sql,
+    workspace: &Path,
+    limit: u32,
+) -> Result<Vec<Action>, StateError> {
+    Ok(query_all(
+        sql,
+        &format!(
+            "SELECT {ACTION_COLUMNS} FROM state_actions WHERE workspace = ?1 ORDER BY number DESC LIMIT ?2"
+        ),
+        &[
+            Value::Blob(workspace.as_os_str().as_bytes()),
+            Value::Integer(i64::from(limit)),
+        ],
+        read_action,
+    )?)
+}
+
+pub(crate) fn action_exists(sql: &mut dyn Sql, id: &ActionId) -> Result<bool, StateError> {
+    let found = query_one(
+        sql,
+        "SELECT number FROM state_actions WHERE action_id = ?1",
+        &[Value::Text(id.as_str())],
+        |row| row.integer(0),
+    )?;
+    Ok(found.is_some())
+}
+
+fn path(row: &dyn Row, column: usize) -> Result<PathBuf, StoreError> {
+    let bytes = row.bytes(column)?.unwrap_or_default();
+    Ok(PathBuf::from(OsStr::from_bytes(bytes)))
+}
+
+fn wrong(column: usize, expected: &'static str) -> StoreError {
+    StoreError::Column { column, expected }
+}
+
+fn read_snapshot(row: &dyn Row) -> Result<Snapshot, StoreError> {
+    let id = row.text(0)?;
+    let record = Record::read(id, row.text(5)?)
+        .map_err(|error| StoreError::corrupted("state_snapshots", error.to_string()))?;
+    Ok(Snapshot {
+        id: id
+            .parse()
+            .map_err(|()| wrong(0, "the id of a checkpoint"))?,
+        workspace: path(row, 1)?,
+        created: Timestamp::from_micros(row.integer(2)?),
+        expiry: match row.integer(3)? {
+            NEVER => Expiry::Never,
+            micros => Expiry::At(Timestamp::from_micros(micros)),
+        },
+        pinned: row.integer(4)? != 0,
+        record,
+    })
+}
+
+fn read_action(row: &dyn Row) -> Result<Action, StoreError> {
+    let text = |column: usize| row.text(column).map(str::to_owned);
+    let maybe = |column: usize| -> Result<Option<String>, StoreError> {
+        Ok(row.optional_text(column)?.map(str::to_owned))
+    };
+    let snapshot = |column: usize| -> Result<SnapshotId, StoreError> {
+        row.text(column)?
+            .parse()
+            .map_err(|()| wrong(column, "the id of a checkpoint"))
+    };
+    let action = |column: usize| -> Result<Option<ActionId>, StoreError> {
+        row.optional_text(column)?
+            .map(str::parse)
+            .transpose()
+            .map_err(|_| wrong(column, "the id of an action"))
+    };
+    Ok(Action {
+        id: action(0)?.ok_or_else(|| wrong(0, "the id of an action"))?,
+        workspace: path(row, 1)?,
+        time: Timestamp::from_micros(row.integer(2)?),
+        session: maybe(3)?,
+        action: text(4)?,
+        summary: text(5)?,
+        decision: maybe(6)?,
+        outcome: text(7)?,
+        before: snapshot(8)?,
+        after: snapshot(9)?,
+        undoes: action(10)?,
+    })
+}

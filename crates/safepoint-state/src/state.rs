@@ -1,0 +1,211 @@
+//! Snapshots of one user: where everything is, and who may work when.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use safepoint_model::{ActionId, Clock, Entropy, Timestamp};
+use safepoint_store::{Durability, durable};
+use safepoint_trail::{Actor, Draft, FixedKind, Stream, Trail};
+use serde_json::Value;
+
+use crate::git::Git;
+use crate::lock::{self, Hold};
+use crate::objects::{self, Objects};
+use crate::scan::Rules;
+use crate::scan::cache::{Cache, Validity};
+use crate::snapshot::{self, Action, COMPONENT, Selection, Snapshot};
+use crate::{ContentId, StateError};
+
+/// Everything snapshots need besides a trail.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Where objects and caches are kept.
+    pub data: PathBuf,
+    /// Where journals and locks are kept.
+    pub state: PathBuf,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Random bytes.
+    pub entropy: Arc<dyn Entropy>,
+    /// Git, if there is one.
+    pub git: Option<Git>,
+    /// How long to wait for another process.
+    pub lock_timeout: Duration,
+    /// How many bytes the object store may have.
+    pub cap: Option<u64>,
+    /// Who does it.
+    pub actor: Actor,
+}
+
+/// A directory that snapshots are made of.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// Its path, absolute and without links.
+    pub root: PathBuf,
+    /// What is not captured.
+    pub rules: Rules,
+}
+
+/// The snapshots in one store.
+pub struct State {
+    pub(crate) trail: Trail,
+    pub(crate) around: Surroundings,
+}
+
+impl State {
+    /// Opens the snapshots that `trail`'s store records.
+    pub fn open(trail: Trail, around: Surroundings) -> Result<Self, StateError> {
+        trail.store().migrate(&COMPONENT)?;
+        Ok(Self { trail, around })
+    }
+
+    /// The trail that tells of them.
+    pub fn trail(&self) -> &Trail {
+        &self.trail
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        self.around.clock.now()
+    }
+
+    fn object_options(&self) -> objects::Options {
+        objects::Options {
+            lock_timeout: self.around.lock_timeout,
+            cap: self.around.cap,
+            entropy: Arc::clone(&self.around.entropy),
+        }
+    }
+
+    /// The object store, for reading and adding.
+    pub fn objects(&self) -> Result<Objects, StateError> {
+        Objects::open(&self.objects_directory(), &self.object_options())
+    }
+
+    /// The object store, for nobody else meanwhile.
+    pub(crate) fn objects_alone(&self) -> Result<Objects, StateError> {
+        Objects::open_alone(&self.objects_directory(), &self.object_options())
+    }
+
+    fn objects_directory(&self) -> PathBuf {
+        self.around.data.join("objects")
+    }
+
+    /// Waits until nobody rolls the workspace back, and keeps it so.
+    pub(crate) fn hold(&self, workspace: &Path, hold: Hold) -> Result<File, StateError> {
+        let path = self.lock_path(workspace)?;
+        let what = format!("`{}`", workspace.display());
+        lock::take(&path, hold, self.around.lock_timeout, &what)
+    }
+
+    pub(crate) fn lock_path(&self, workspace: &Path) -> Result<PathBuf, StateError> {
+        let locks = self.around.state.join("locks");
+        durable::create_directory(&locks)?;
+        Ok(locks.join(format!("{}.lock", key(workspace))))
+    }
+
+    pub(crate) fn cache_path(&self, workspace: &Path) -> PathBuf {
+        let name = format!("{}.stat", key(workspace));
+        self.around.data.join("cache").join(name)
+    }
+
+    pub(crate) fn journal_directory(&self) -> PathBuf {
+        self.around.state.join("journals")
+    }
+
+    pub(crate) fn validity(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+    ) -> Result<Validity, StateError> {
+        Ok(Validity {
+            generation: objects.generation()?,
+            rules: workspace.rules.fingerprint(),
+        })
+    }
+
+    pub(crate) fn cache(&self, workspace: &Workspace, validity: Validity) -> Cache {
+        Cache::load(&self.cache_path(&workspace.root), validity)
+    }
+
+    /// One snapshot, by the beginning of its id.
+    pub fn find(&self, prefix: &str) -> Result<Snapshot, StateError> {
+        self.trail.store().read(|sql| snapshot::find(sql, prefix))
+    }
+
+    /// Snapshots, newest first.
+    pub fn list(&self, selection: &Selection) -> Result<Vec<Snapshot>, StateError> {
+        self.trail
+            .store()
+            .read(|sql| snapshot::list(sql, selection))
+    }
+
+    /// One action, by the beginning of its id.
+    pub fn find_action(&self, prefix: &str) -> Result<Action, StateError> {
+        self.trail
+            .store()
+            .read(|sql| snapshot::find_action(sql, prefix))
+    }
+
+    /// What happened in a workspace, newest first.
+    pub fn actions(&self, workspace: &Path, limit: u32) -> Result<Vec<Action>, StateError> {
+        self.trail
+            .store()
+            .read(|sql| snapshot::actions(sql, workspace, limit))
+    }
+
+    /// Keeps a snapshot even when it has expired, or no longer.
+    pub fn pin(&self, snapshot: &Snapshot, pinned: bool) -> Result<(), StateError> {
+        let kind = if pinned {
+            safepoint_trail::Kind::fixed("checkpoint_pinned")
+        } else {
+            safepoint_trail::Kind::fixed("checkpoint_unpinned")
+        };
+        self.trail.write(Durability::Sync, |writing| {
+            snapshot::set_pinned(writing.sql(), &snapshot.id, pinned)?;
+            let body = serde_json::json!({ "checkpoint_id": snapshot.id });
+            writing.append(self.draft(&snapshot.workspace, kind, None, body))?;
+            Ok(())
+        })
+    }
+
+    /// An entry of the trail about a workspace.
+    pub(crate) fn draft(
+        &self,
+        workspace: &Path,
+        kind: FixedKind,
+        action: Option<&ActionId>,
+        mut body: Value,
+    ) -> Draft {
+        if let Value::Object(fields) = &mut body {
+            let path = crate::path::display(workspace.as_os_str().as_bytes());
+            fields.insert("workspace".to_owned(), Value::String(path));
+        }
+        Draft {
+            stream: stream(workspace),
+            actor: self.around.actor.clone(),
+            kind: kind.into(),
+            action_id: action.cloned(),
+            body,
+        }
+    }
+}
+
+/// A short name for a workspace that is fit for files and streams.
+pub(crate) fn key(workspace: &Path) -> String {
+    ContentId::of(workspace.as_os_str().as_bytes())
+        .to_string()
+        .chars()
+        .take(16)
+        .collect()
+}
+
+/// The stream of the trail that tells of a workspace.
+pub fn stream(workspace: &Path) -> Stream {
+    format!("dir:{}", key(workspace))
+        .parse()
+        .unwrap_or_else(|_| Stream::store())
+}

@@ -1,0 +1,340 @@
+//! Taking one change out of the middle of a history.
+//!
+//! What an action did is the difference between the state before it and the
+//! state after it. Where nothing has touched a path since, it becomes what it
+//! was; where something has, the three states are merged line by line. What
+//! cannot be merged is a conflict, and then nothing at all is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use safepoint_model::Timestamp;
+
+use crate::capture::Capture;
+use crate::objects::Reader;
+use crate::path::{self, TreePath};
+use crate::restore::{Plan, spare};
+use crate::scan::Sink;
+use crate::scope::Scope;
+use crate::snapshot::Record;
+use crate::text::{self, Conflict, Merge};
+use crate::tree::{self, Change, ChangeKind, Entry, Moment, Node, Trees, same_content};
+use crate::{ContentId, StateError, git_state};
+
+/// A file in which a change cannot be taken out, because a later one stands on it.
+#[derive(Clone, Debug)]
+pub struct FileConflict {
+    /// Where.
+    pub path: TreePath,
+    /// Why, in a sentence.
+    pub why: String,
+    /// The places, when it is text.
+    pub hunks: Vec<Conflict>,
+}
+
+/// Larger files are not merged.
+const LARGEST_MERGED: u64 = 32 << 20;
+
+/// What is needed to take a change out.
+pub(crate) struct Undoing<'a> {
+    pub(crate) trees: &'a dyn Trees,
+    pub(crate) reader: &'a Reader<'a>,
+    pub(crate) workspace: &'a Path,
+    pub(crate) present: &'a Capture,
+    pub(crate) scope: &'a Scope,
+    pub(crate) now: Timestamp,
+}
+
+impl Undoing<'_> {
+    /// The plan that takes out what happened between `before` and `after`.
+    pub(crate) fn plan(
+        &self,
+        before: &Record,
+        after: &Record,
+        sink: &Sink<'_>,
+    ) -> Result<Plan, StateError> {
+        let mut conflicts = Vec::new();
+        let mut edits = BTreeMap::new();
+        let undone = tree::changes(
+            self.trees,
+            Some(&after.files),
+            Some(&before.files),
+            self.scope,
+        )?;
+        for change in &undone {
+            self.file(change, sink, &mut edits, &mut conflicts)?;
+        }
+        self.keep_full_directories(&mut edits)?;
+        self.add_missing_parents(before, &mut edits)?;
+        let git = self.git(before, after, &mut conflicts)?;
+        if !conflicts.is_empty() {
+            return Err(StateError::Conflict { conflicts });
+        }
+        let files = edits
+            .into_iter()
+            .map(|(path, (from, to, relinked))| Change {
+                path,
+                from,
+                to,
+                relinked,
+            })
+            .collect();
+        Ok(Plan::new(self.present, files, git))
+    }
+
+    fn file(
+        &self,
+        change: &Change,
+        sink: &Sink<'_>,
+        edits: &mut Edits,
+        conflicts: &mut Vec<FileConflict>,
+    ) -> Result<(), StateError> {
+        let present = tree::find(self.trees, Some(&self.present.files), &change.path)?;
+        let (after, before) = (&change.from, &change.to);
+        if same(&present, after) {
+            // Nobody touched it since.
+            edits.insert(
+                change.path.clone(),
+                (present, before.clone(), change.relinked),
+            );
+            return Ok(());
+        }
+        if same(&present, before) {
+            return Ok(()); // somebody has taken it back already
+        }
+        let mut conflict = |why: &str, hunks: Vec<Conflict>| {
+            conflicts.push(FileConflict {
+                path: change.path.clone(),
+                why: why.to_owned(),
+                hunks,
+            });
+        };
+        match (after, &present, before) {
+            // A directory that has been changed since stays; what is in it is looked at by itself.
+            (Some(a), Some(p), None) if a.subtree().is_some() && p.subtree().is_some() => {
+                edits.insert(change.path.clone(), (present, None, false));
+            }
+            (Some(a), Some(p), Some(b))
+                if a.subtree().is_some() && p.subtree().is_some() && b.subtree().is_some() =>
+            {
+                let merged = merged_metadata(p, a, b);
+                edits.insert(change.path.clone(), (present.clone(), Some(merged), false));
+            }
+            (Some(a), Some(p), Some(b)) if all_files(a, p, b) => {
+                match self.merge(change, a, p, b, sink)? {
+                    Ok(entry) => {
+                        edits.insert(change.path.clone(), (present.clone(), Some(entry), false));
+                    }
+                    Err(hunks) => conflict("it was changed in the same lines since", hunks),
+                }
+            }
+            (Some(_), None, _) => {} // it is gone: there is nothing left to take out
+            (None, Some(_), _) => conflict(
+                "it was deleted by the action, and made anew since",
+                Vec::new(),
+            ),
+            (Some(_), Some(_), None) => {
+                conflict(
+                    "it was created by the action, and changed since",
+                    Vec::new(),
+                );
+            }
+            _ => conflict("it has become something else since", Vec::new()),
+        }
+        Ok(())
+    }
+
+    /// Merges the contents of a file, and stores the result.
+    fn merge(
+        &self,
+        change: &Change,
+        after: &Entry,
+        present: &Entry,
+        before: &Entry,
+        sink: &Sink<'_>,
+    ) -> Result<Result<Entry, Vec<Conflict>>, StateError> {
+        let mut merged = merged_metadata(present, after, before);
+        if same_content(&after.node, &before.node) || same_content(&present.node, &before.node) {
+            return Ok(Ok(merged)); // only the metadata was changed
+        }
+        if same_content(&present.node, &after.node) {
+            merged.node = before.node.clone();
+            merged.modified = before.modified;
+            return Ok(Ok(merged));
+        }
+        let too_large =
+            |entry: &Entry| matches!(entry.node, Node::File { size, .. } if size > LARGEST_MERGED);
+        if [after, present, before].into_iter().any(too_large) {
+            return Ok(Err(Vec::new()));
+        }
+        let base = self.content(after)?;
+        let ours = self.present_content(&change.path, present)?;
+        let theirs = self.content(before)?;
+        match text::merge(&base, &ours, &theirs) {
+            Merge::Conflict(hunks) => Ok(Err(hunks)),
+            Merge::Clean(bytes) => {
+                let content = ContentId::of(&bytes);
+                merged.node = Node::File {
+                    size: bytes.len() as u64,
+                    content,
+                    sparse: false,
+                    link: None,
+                };
+                merged.modified = moment(self.now);
+                sink.content(content, bytes)?;
+                Ok(Ok(merged))
+            }
+        }
+    }
+
+    fn content(&self, entry: &Entry) -> Result<Vec<u8>, StateError> {
+        match &entry.node {
+            Node::File { content, .. } => self.reader.read(*content),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// What is in a file now: stored, or, when nothing is to be kept, in the tree.
+    fn present_content(&self, path: &[u8], entry: &Entry) -> Result<Vec<u8>, StateError> {
+        match self.content(entry) {
+            Err(StateError::Missing { .. }) => {
+                let full = self.workspace.join(path::as_path(path));
+                std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))
+            }
+            other => other,
+        }
+    }
+
+    /// A directory is removed only when everything in it is.
+    fn keep_full_directories(&self, edits: &mut Edits) -> Result<(), StateError> {
+        let removed: Vec<TreePath> = edits
+            .iter()
+            .filter(|(_, (from, to, _))| {
+                to.is_none() && from.as_ref().is_some_and(|it| it.subtree().is_some())
+            })
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in removed.into_iter().rev() {
+            let Some(entry) = tree::find(self.trees, Some(&self.present.files), &path)? else {
+                continue;
+            };
+            let Some(subtree) = entry.subtree() else {
+                continue;
+            };
+            let stays = self.trees.tree(subtree.tree)?.into_iter().any(|child| {
+                let child = path::join(&path, &child.name);
+                edits.get(&child).is_none_or(|(_, to, _)| to.is_some())
+            });
+            if stays {
+                edits.remove(&path);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is brought back needs the directories it was in.
+    fn add_missing_parents(&self, before: &Record, edits: &mut Edits) -> Result<(), StateError> {
+        let mut parents = BTreeSet::new();
+        for (path, (_, to, _)) in edits.iter() {
+            let mut above = path::split(path).0;
+            while to.is_some() && !above.is_empty() {
+                parents.insert(above.to_vec());
+                above = path::split(above).0;
+            }
+        }
+        for parent in parents {
+            if edits.contains_key(&parent) {
+                continue;
+            }
+            let present = tree::find(self.trees, Some(&self.present.files), &parent)?;
+            if present.is_none() {
+                let entry = tree::find(self.trees, Some(&before.files), &parent)?;
+                edits.insert(parent, (None, entry, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// The git state that the action changed, where it has not moved on since.
+    fn git(
+        &self,
+        before: &Record,
+        after: &Record,
+        conflicts: &mut Vec<FileConflict>,
+    ) -> Result<Vec<Change>, StateError> {
+        let (Some(before), Some(after), Some(now)) = (&before.git, &after.git, &self.present.git)
+        else {
+            return Ok(Vec::new());
+        };
+        let undone = tree::changes(self.trees, Some(after), Some(before), self.scope)?;
+        let moved = undone
+            .iter()
+            .any(|change| change.kind() != ChangeKind::Time && git_state::is_notable(&change.path));
+        if !moved {
+            return Ok(Vec::new()); // nothing but what git keeps for itself
+        }
+        let mut wanted = Vec::new();
+        for change in undone {
+            let present = tree::find(self.trees, Some(now), &change.path)?;
+            if same(&present, &change.to) {
+                continue;
+            }
+            let untouched = same(&present, &change.from);
+            if !untouched && git_state::is_notable(&change.path) {
+                conflicts.push(FileConflict {
+                    path: change.path.clone(),
+                    why: "the repository has moved on since".to_owned(),
+                    hunks: Vec::new(),
+                });
+            }
+            // The index goes with `HEAD`, even when git has refreshed it.
+            if untouched || change.path.ends_with(b".git/index") {
+                wanted.push(Change {
+                    from: present,
+                    ..change
+                });
+            }
+        }
+        spare(wanted, &|path, entry| self.present_content(path, entry))
+    }
+}
+
+/// Present and wanted entry of each path, and whether its links change.
+type Edits = BTreeMap<TreePath, (Option<Entry>, Option<Entry>, bool)>;
+
+/// Whether two entries are the same to people: the time does not count, nor what a directory holds.
+fn same(a: &Option<Entry>, b: &Option<Entry>) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => same_content(&a.node, &b.node) && a.same_metadata(b),
+        _ => false,
+    }
+}
+
+fn all_files(a: &Entry, b: &Entry, c: &Entry) -> bool {
+    [a, b, c]
+        .iter()
+        .all(|entry| matches!(entry.node, Node::File { .. }))
+}
+
+/// The present entry, with the metadata that the action changed put back.
+fn merged_metadata(present: &Entry, after: &Entry, before: &Entry) -> Entry {
+    let mut merged = present.clone();
+    if present.mode == after.mode {
+        merged.mode = before.mode;
+    }
+    if present.attributes == after.attributes {
+        merged.attributes = before.attributes.clone();
+    }
+    if (present.owner, present.group) == (after.owner, after.group) {
+        (merged.owner, merged.group) = (before.owner, before.group);
+    }
+    merged
+}
+
+fn moment(time: Timestamp) -> Moment {
+    Moment {
+        seconds: time.as_micros().div_euclid(1_000_000),
+        nanos: u32::try_from(time.as_micros().rem_euclid(1_000_000) * 1_000).unwrap_or(0),
+    }
+}

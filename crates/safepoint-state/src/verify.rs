@@ -1,0 +1,112 @@
+//! Whether a snapshot can be restored: everything it needs is read and hashed.
+
+use std::collections::HashSet;
+
+use crate::objects::{Objects, Reader};
+use crate::snapshot::Snapshot;
+use crate::state::State;
+use crate::tree::{Node, Subtree, Trees, tree_hash};
+use crate::{ContentId, StateError};
+
+/// What was found to be whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// How many directories.
+    pub trees: u64,
+    /// How many different contents.
+    pub contents: u64,
+}
+
+impl State {
+    /// Reads everything that a snapshot needs, and hashes it again.
+    pub fn verify(&self, snapshot: &Snapshot) -> Result<Verified, StateError> {
+        let objects = self.objects()?;
+        let (found, contents) = needed(&objects.reader(), snapshot)?;
+        let verified = Verified {
+            trees: found,
+            contents: contents.len() as u64,
+        };
+        objects.reader().check(contents.into_iter().collect())?;
+        Ok(verified)
+    }
+
+    /// The same for its trees alone: what they name is checked when it is put beside the tree.
+    pub(crate) fn verify_with(
+        &self,
+        objects: &Objects,
+        snapshot: &Snapshot,
+    ) -> Result<(), StateError> {
+        let reader = objects.reader();
+        reader.tree(snapshot.record.files.tree)?;
+        if let Some(git) = &snapshot.record.git {
+            reader.tree(git.tree)?;
+        }
+        Ok(())
+    }
+}
+
+/// Every content a snapshot needs, and how many trees name them. The trees are checked on the way.
+fn needed(
+    reader: &Reader<'_>,
+    snapshot: &Snapshot,
+) -> Result<(u64, HashSet<ContentId>), StateError> {
+    let mut contents: HashSet<ContentId> = snapshot
+        .record
+        .sealed
+        .iter()
+        .map(|sealed| sealed.content)
+        .collect();
+    let mut seen = HashSet::new();
+    let roots = [Some(snapshot.record.files), snapshot.record.git];
+    let mut waiting: Vec<Subtree> = roots.into_iter().flatten().collect();
+    while let Some(subtree) = waiting.pop() {
+        if !seen.insert(subtree.tree) {
+            continue;
+        }
+        let entries = reader.tree(subtree.tree)?;
+        if tree_hash(&entries) != subtree.hash {
+            return Err(StateError::NotIdentical {
+                why: format!(
+                    "the tree {} has another hash than was recorded",
+                    subtree.tree
+                ),
+            });
+        }
+        for entry in entries {
+            match entry.node {
+                Node::Directory(below) => waiting.push(below),
+                Node::File { content, .. } => {
+                    contents.insert(content);
+                }
+                Node::Symlink { .. } | Node::Special { .. } => {}
+            }
+        }
+    }
+    Ok((seen.len() as u64, contents))
+}
+
+/// Everything a snapshot refers to: what garbage collection must keep.
+pub(crate) fn references(
+    reader: &Reader<'_>,
+    snapshot: &Snapshot,
+    live: &mut HashSet<ContentId>,
+) -> Result<(), StateError> {
+    live.extend(snapshot.record.sealed.iter().map(|sealed| sealed.content));
+    let roots = [Some(snapshot.record.files), snapshot.record.git];
+    let mut waiting: Vec<ContentId> = roots.into_iter().flatten().map(|it| it.tree).collect();
+    while let Some(tree) = waiting.pop() {
+        if !live.insert(tree) {
+            continue; // another snapshot has it too
+        }
+        for entry in reader.tree(tree)? {
+            match entry.node {
+                Node::Directory(below) => waiting.push(below.tree),
+                Node::File { content, .. } => {
+                    live.insert(content);
+                }
+                Node::Symlink { .. } | Node::Special { .. } => {}
+            }
+        }
+    }
+    Ok(())
+}

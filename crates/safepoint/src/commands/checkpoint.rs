@@ -1,0 +1,345 @@
+//! `safepoint checkpoint`: captures what is there, so that it can be restored.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use safepoint_model::{Clock, Exit, Expiry, Timestamp, text};
+use safepoint_state::scope::Scope;
+use safepoint_state::{Made, Note, Origin, Progress, SnapshotType, StateError, Wanted, path};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::console::{FAINT, GOOD, STRONG, count};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::settings::Size;
+use crate::world::SystemClock;
+
+/// Arguments of `checkpoint`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Files, directories or patterns; the whole workspace without any
+    #[arg(value_name = "SCOPE")]
+    scope: Vec<OsString>,
+    /// Why it is made
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// How it is kept; by default what fits the workspace
+    #[arg(long = "type", value_name = "TYPE", value_enum)]
+    kind: Option<Type>,
+    /// When it ceases to authorise changes: `24h`, `7d`, an RFC 3339 time or `never`
+    #[arg(long, value_name = "WHEN")]
+    expiry: Option<String>,
+    /// Capture sensitive files too, encrypted to the operator's key
+    #[arg(long)]
+    seal_sensitive: bool,
+}
+
+/// How a checkpoint is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Type {
+    /// Files and git state of a work tree
+    GitStash,
+    /// Files alone
+    FileBackup,
+    /// Named states
+    StateSnapshot,
+    /// A database
+    DatabaseSavepoint,
+}
+
+/// What `checkpoint` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CheckpointReply {
+    /// Whether there is one now.
+    checkpoint_created: bool,
+    checkpoint: CheckpointFields,
+    pre_mutation_state: PreMutationState,
+    /// What can now safely be done.
+    next_safe_actions: Vec<String>,
+    /// The share of what was found that was captured and read back.
+    confidence: f64,
+    /// Where to see that it is so.
+    evidence_anchors: Vec<String>,
+    /// What was taken for granted.
+    assumptions: Vec<String>,
+    /// Its id, once more.
+    checkpoint_id: String,
+    /// When it was made, once more.
+    timestamp: String,
+    /// How many bytes the store grew by.
+    size: u64,
+    /// Why it was made.
+    reason: Option<String>,
+    /// What was not captured because it can be rebuilt, or the settings say so.
+    left_out: Vec<NoteDocument>,
+    /// Secrets that were not captured, or, when sealed, only encrypted.
+    sensitive: Vec<NoteDocument>,
+    /// What else is to be known.
+    warnings: Vec<String>,
+    /// The commit of the entry in `git stash list`.
+    stash: Option<String>,
+}
+
+/// The checkpoint itself.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CheckpointFields {
+    /// Its id.
+    id: String,
+    /// How it is kept.
+    #[serde(rename = "type")]
+    kind: String,
+    /// When it was made.
+    created_at: String,
+    pub(super) scope: ScopeFields,
+    /// The command that restores it.
+    pub(super) restore_command: String,
+    /// Until when it authorises changes; null for ever.
+    expiry: Option<String>,
+}
+
+/// What a checkpoint covers.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ScopeFields {
+    /// The files in it. Of more than 5,000, the directories that were asked for instead.
+    pub(super) files: Vec<String>,
+    /// How many files are in it.
+    total_files: u64,
+    /// The states in it.
+    state_keys: Vec<String>,
+}
+
+/// The state that was captured.
+#[derive(Serialize, JsonSchema)]
+struct PreMutationState {
+    /// A hash of all of it that anybody can recompute.
+    hash: String,
+    /// What it is, in a sentence.
+    summary: String,
+}
+
+/// A path and what is to be said of it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct NoteDocument {
+    path: String,
+    why: String,
+}
+
+impl NoteDocument {
+    /// On one line.
+    pub(super) fn shown(&self) -> String {
+        text::line(&format!("{} ({})", self.path, self.why)).text
+    }
+}
+
+impl From<&Note> for NoteDocument {
+    fn from(note: &Note) -> Self {
+        Self {
+            path: note.path.clone(),
+            why: note.why.clone(),
+        }
+    }
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let workspace = context.workspace()?;
+    let now = SystemClock.now();
+    let expiry = read_expiry(arguments.expiry.as_deref(), now)?;
+    refuse_foreign_scopes(&arguments.scope)?;
+    let here =
+        std::fs::canonicalize(&context.directory).unwrap_or_else(|_| context.directory.clone());
+    let scope = Scope::parse(&workspace.root, &here, &arguments.scope)?;
+    let seal_to = if arguments.seal_sensitive {
+        super::restoring::recipients(context)?
+    } else {
+        Vec::new()
+    };
+    let state = context.state()?;
+    let wanted = Wanted {
+        scope: &scope,
+        reason: arguments.reason.clone(),
+        kind: arguments.kind.map(Type::to_state),
+        expiry,
+        origin: Origin::Asked,
+        seal_to: &seal_to,
+    };
+    let progress = Progress::default();
+    let made = context
+        .console
+        .watching(&progress, || {
+            state.checkpoint(&workspace, &wanted, &progress)
+        })
+        .map_err(CliError::Checkpoint)?;
+    let reply = reply(&made, &scope);
+    context.console.value(&reply, show)?;
+    for warning in &made.warnings {
+        context.console.warn(warning);
+    }
+    Ok(Exit::Done)
+}
+
+fn read_expiry(text: Option<&str>, now: Timestamp) -> Result<Expiry, CliError> {
+    text.map_or(Ok(Expiry::Never), |text| {
+        Expiry::parse(text, now).map_err(|error| CliError::Invalid {
+            message: error.to_string(),
+            suggestion: "for example `--expiry 24h`",
+        })
+    })
+}
+
+/// Databases and states are named like addresses. They are not files, and must not be taken for some.
+fn refuse_foreign_scopes(scope: &[OsString]) -> Result<(), CliError> {
+    for one in scope {
+        let bytes = one.as_bytes();
+        let foreign = [
+            "state:",
+            "sqlite:",
+            "postgres:",
+            "postgresql:",
+            "mysql:",
+            "mariadb:",
+        ]
+        .iter()
+        .any(|scheme| bytes.starts_with(scheme.as_bytes()));
+        if foreign {
+            return Err(CliError::Checkpoint(StateError::BadScope {
+                scope: one.to_string_lossy().into_owned(),
+                why: "this version captures files and git state only".to_owned(),
+            }));
+        }
+    }
+    Ok(())
+}
+
+impl Type {
+    fn to_state(self) -> SnapshotType {
+        match self {
+            Self::GitStash => SnapshotType::GitStash,
+            Self::FileBackup => SnapshotType::FileBackup,
+            Self::StateSnapshot => SnapshotType::StateSnapshot,
+            Self::DatabaseSavepoint => SnapshotType::DatabaseSavepoint,
+        }
+    }
+}
+
+fn reply(made: &Made, scope: &Scope) -> CheckpointReply {
+    let snapshot = &made.snapshot;
+    let record = &snapshot.record;
+    let id = snapshot.id.to_string();
+    let hash = format!("sha256:{}", record.files.hash);
+    let files = match &made.files {
+        Some(files) => files.iter().map(|file| path::display(file)).collect(),
+        None if scope.is_everything() => vec!["./".to_owned()],
+        None => scope.given().to_vec(),
+    };
+    let mut anchors = vec![
+        format!("file:.checkpoints/{id}/manifest.json"),
+        format!("tool:bash:safepoint verify {id}"),
+        format!("hash:{hash}"),
+    ];
+    if made.stash.is_some() {
+        anchors.push(format!("tool:bash:git stash list | grep {id}"));
+    }
+    CheckpointReply {
+        checkpoint_created: true,
+        checkpoint: fields(snapshot, files),
+        pre_mutation_state: PreMutationState {
+            hash,
+            summary: summary(made),
+        },
+        next_safe_actions: vec![
+            "edit: change what is in scope".to_owned(),
+            format!("rollback: `safepoint rollback {id}` undoes it"),
+        ],
+        confidence: confidence(made),
+        evidence_anchors: anchors,
+        assumptions: assumptions(made),
+        checkpoint_id: id,
+        timestamp: snapshot.created.to_string(),
+        size: record.size,
+        reason: record.reason.clone(),
+        left_out: record.left_out.iter().map(Into::into).collect(),
+        sensitive: record.sensitive.iter().map(Into::into).collect(),
+        warnings: made.warnings.clone(),
+        stash: made.stash.clone(),
+    }
+}
+
+/// The fields that `checkpoint`, `list` and `show` share.
+pub(super) fn fields(snapshot: &safepoint_state::Snapshot, files: Vec<String>) -> CheckpointFields {
+    CheckpointFields {
+        id: snapshot.id.to_string(),
+        kind: snapshot.record.kind.as_str().to_owned(),
+        created_at: snapshot.created.to_string(),
+        scope: ScopeFields {
+            files,
+            total_files: snapshot.record.files.files,
+            state_keys: Vec::new(),
+        },
+        restore_command: format!("safepoint rollback {}", snapshot.id),
+        expiry: expiry_text(snapshot.expiry),
+    }
+}
+
+/// When it expires; nothing for never.
+pub(super) fn expiry_text(expiry: Expiry) -> Option<String> {
+    match expiry {
+        Expiry::Never => None,
+        Expiry::At(time) => Some(time.to_string()),
+    }
+}
+
+fn summary(made: &Made) -> String {
+    let record = &made.snapshot.record;
+    let files = count(record.files.files, "file", "files");
+    let bytes = Size(record.files.bytes);
+    match &record.git_head {
+        Some(head) => format!("{files}, {bytes}, git at {head}"),
+        None => format!("{files}, {bytes}"),
+    }
+}
+
+/// The share of the names found that were captured and read back: secrets that
+/// were not sealed, caches, and pipes without content count against it.
+fn confidence(made: &Made) -> f64 {
+    let record = &made.snapshot.record;
+    let open = record.sensitive.len().saturating_sub(record.sealed.len());
+    let missing = (open + record.left_out.len() + record.special.len()) as f64;
+    let captured = (record.files.files + record.sealed.len() as u64) as f64;
+    if missing == 0.0 {
+        return 1.0;
+    }
+    ((captured / (captured + missing)) * 1000.0).floor() / 1000.0
+}
+
+fn assumptions(made: &Made) -> Vec<String> {
+    let record = &made.snapshot.record;
+    let mut assumptions = Vec::new();
+    if !record.left_out.is_empty() {
+        assumptions.push("what was left out can be rebuilt".to_owned());
+    }
+    if made.stash.is_some() {
+        assumptions.push("git is installed".to_owned());
+    }
+    assumptions
+}
+
+fn show(reply: &CheckpointReply) -> String {
+    let safe = |text: &str| text::line(text).text;
+    let mut shown = format!(
+        "{GOOD}checkpoint{GOOD:#} {STRONG}{}{STRONG:#}\n  {}, {} new\n  {FAINT}{}{FAINT:#}\n",
+        reply.checkpoint_id,
+        safe(&reply.pre_mutation_state.summary),
+        Size(reply.size),
+        reply.pre_mutation_state.hash,
+    );
+    if let Some(reason) = &reply.reason {
+        shown.push_str(&format!("  {}\n", safe(reason)));
+    }
+    shown.push_str(&format!(
+        "  undo with  {}\n",
+        reply.checkpoint.restore_command
+    ));
+    shown
+}

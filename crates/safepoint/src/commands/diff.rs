@@ -1,0 +1,278 @@
+//! `safepoint diff`: what changed since a checkpoint, or between two.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use safepoint_model::{Exit, text};
+use safepoint_state::objects::Objects;
+use safepoint_state::scope::Scope;
+use safepoint_state::text::{Comparison, Side, compare, totals};
+use safepoint_state::tree::{Change, ChangeKind, Entry, Node};
+use safepoint_state::{Progress, State, path};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::restoring::{ChangeDocument, documents};
+use crate::console::{Mode, STRONG, count};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `diff`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The checkpoint to compare; the beginning of its id is enough
+    id: String,
+    /// Another one to compare it with; the present without it
+    other: Option<String>,
+    /// Only these files, directories or patterns
+    #[arg(last = true)]
+    paths: Vec<OsString>,
+    /// Show how many lines changed in each file
+    #[arg(long, conflicts_with = "name_only")]
+    stat: bool,
+    /// Show the names alone
+    #[arg(long)]
+    name_only: bool,
+}
+
+/// What `diff` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DiffReply {
+    /// The older side.
+    from: String,
+    /// The newer side; null for the present.
+    to: Option<String>,
+    /// What differs.
+    changes: Vec<ChangeDocument>,
+    /// The unified diff; empty with `--stat` and `--name-only`.
+    diff: String,
+}
+
+/// Whether lines are coloured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Colours {
+    /// Removed red, added green, places cyan.
+    Terminal,
+    /// None: it is data.
+    None,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let state = context.state()?;
+    let before = state.find(&arguments.id)?;
+    let workspace = super::rollback::workspace_of(context, &before)?;
+    let here =
+        std::fs::canonicalize(&context.directory).unwrap_or_else(|_| context.directory.clone());
+    let here = if here.starts_with(&workspace.root) {
+        here
+    } else {
+        workspace.root.clone()
+    };
+    let scope = Scope::parse(&workspace.root, &here, &arguments.paths)?;
+    let progress = Progress::default();
+    let (changes, to) = match &arguments.other {
+        Some(other) => {
+            let after = state.find(other)?;
+            let mut changes = state.changes_between(&before, &after)?;
+            changes.retain(|change| {
+                scope.cover(&change.path) == safepoint_state::scope::Cover::Everything
+            });
+            (changes, Some(after.id.to_string()))
+        }
+        None => (
+            context.console.watching(&progress, || {
+                state.changes_since(&workspace, &before, &scope, &progress)
+            })?,
+            None,
+        ),
+    };
+    let objects = state.objects()?;
+    let root = &workspace.root;
+    let mode = context.console.mode;
+    let diff = match (arguments.stat || arguments.name_only, mode) {
+        (true, _) => String::new(),
+        (false, Mode::Text) => unified(&state, &objects, root, &changes, Colours::Terminal)?,
+        (false, _) => unified(&state, &objects, root, &changes, Colours::None)?,
+    };
+    let reply = DiffReply {
+        from: before.id.to_string(),
+        to,
+        changes: documents(&changes),
+        diff,
+    };
+    let stat = match arguments.stat && mode == Mode::Text {
+        true => statistics(&state, &objects, root, &changes)?,
+        false => String::new(),
+    };
+    context.console.value(&reply, |reply| {
+        if arguments.name_only {
+            return reply
+                .changes
+                .iter()
+                .map(|change| format!("{}\n", text::line(&change.path).text))
+                .collect();
+        }
+        if arguments.stat {
+            stat
+        } else {
+            reply.diff.clone()
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Both sides of a change as bytes.
+fn sides(
+    state: &State,
+    objects: &Objects,
+    root: &Path,
+    change: &Change,
+) -> Result<(Vec<u8>, Vec<u8>), CliError> {
+    let side = |entry: &Option<Entry>| match entry {
+        Some(entry) => state.content_of(objects, root, &change.path, entry),
+        None => Ok(Vec::new()),
+    };
+    Ok((side(&change.from)?, side(&change.to)?))
+}
+
+/// The changes as one unified diff that `git apply` takes, except for what is said in words.
+pub(super) fn unified(
+    state: &State,
+    objects: &Objects,
+    root: &Path,
+    changes: &[Change],
+    colours: Colours,
+) -> Result<String, CliError> {
+    let style = |style: Style| {
+        if colours == Colours::Terminal {
+            style
+        } else {
+            Style::new()
+        }
+    };
+    let (removed, added) = (
+        style(AnsiColor::Red.on_default()),
+        style(AnsiColor::Green.on_default()),
+    );
+    let (place, strong) = (style(AnsiColor::Cyan.on_default()), style(STRONG));
+    let mut shown = String::new();
+    for change in changes
+        .iter()
+        .filter(|change| change.kind() != ChangeKind::Time)
+    {
+        header(&mut shown, change, strong);
+        let directory =
+            |entry: &Option<Entry>| entry.as_ref().is_some_and(|it| it.subtree().is_some());
+        if directory(&change.from) || directory(&change.to) || change.kind() == ChangeKind::Metadata
+        {
+            continue;
+        }
+        let (old, new) = sides(state, objects, root, change)?;
+        let name = text::line(&path::display(&change.path)).text;
+        let hunks = match compare(&old, &new, 3) {
+            Comparison::Same => continue,
+            Comparison::Binary => {
+                shown.push_str(&format!(
+                    "Binary files differ: {} and {} bytes\n",
+                    old.len(),
+                    new.len()
+                ));
+                continue;
+            }
+            Comparison::Text(hunks) => hunks,
+        };
+        let file = |there: bool, side: &str| {
+            if there {
+                format!("{side}/{name}")
+            } else {
+                "/dev/null".to_owned()
+            }
+        };
+        shown.push_str(&format!(
+            "{strong}--- {}{strong:#}\n",
+            file(change.from.is_some(), "a")
+        ));
+        shown.push_str(&format!(
+            "{strong}+++ {}{strong:#}\n",
+            file(change.to.is_some(), "b")
+        ));
+        for hunk in &hunks {
+            let head = safepoint_state::text::unified(std::slice::from_ref(hunk));
+            let head = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            shown.push_str(&format!(
+                "{place}{}{place:#}\n",
+                String::from_utf8_lossy(head)
+            ));
+            for line in &hunk.lines {
+                let (sign, style) = match line.side {
+                    Side::Context => (' ', Style::new()),
+                    Side::Removed => ('-', removed),
+                    Side::Added => ('+', added),
+                };
+                let ended = line.text.ends_with(b"\n");
+                let body = line.text.strip_suffix(b"\n").unwrap_or(&line.text);
+                // On a terminal a hostile line must not move the cursor; as data it stays exact.
+                let body = match colours {
+                    Colours::Terminal => text::line(&String::from_utf8_lossy(body)).text,
+                    Colours::None => String::from_utf8_lossy(body).into_owned(),
+                };
+                shown.push_str(&format!("{style}{sign}{body}{style:#}\n"));
+                if !ended {
+                    shown.push_str("\\ No newline at end of file\n");
+                }
+            }
+        }
+    }
+    Ok(shown)
+}
+
+fn header(shown: &mut String, change: &Change, strong: Style) {
+    let name = text::line(&path::display(&change.path)).text;
+    let kind = |entry: &Entry| match &entry.node {
+        Node::File { .. } => 0o100_000,
+        Node::Directory(_) => 0o040_000,
+        Node::Symlink { .. } => 0o120_000,
+        Node::Special { .. } => 0o010_000,
+    };
+    let mode = |entry: &Entry| format!("{:06o}", kind(entry) | entry.mode);
+    shown.push_str(&format!("{strong}diff --git a/{name} b/{name}{strong:#}\n"));
+    match (&change.from, &change.to) {
+        (None, Some(to)) => shown.push_str(&format!("new file mode {}\n", mode(to))),
+        (Some(from), None) => shown.push_str(&format!("deleted file mode {}\n", mode(from))),
+        (Some(from), Some(to)) if mode(from) != mode(to) => {
+            shown.push_str(&format!("old mode {}\nnew mode {}\n", mode(from), mode(to)));
+        }
+        _ => {}
+    }
+}
+
+fn statistics(
+    state: &State,
+    objects: &Objects,
+    root: &Path,
+    changes: &[Change],
+) -> Result<String, CliError> {
+    let mut shown = String::new();
+    let (mut all_added, mut all_removed) = (0, 0);
+    for change in changes {
+        let (old, new) = sides(state, objects, root, change)?;
+        let what = match compare(&old, &new, 0) {
+            Comparison::Same => change.kind().as_str().to_owned(),
+            Comparison::Binary => format!("{} → {} bytes", old.len(), new.len()),
+            Comparison::Text(hunks) => {
+                let (added, removed) = totals(&hunks);
+                all_added += added;
+                all_removed += removed;
+                format!("+{added} −{removed}")
+            }
+        };
+        let name = text::line(&path::display(&change.path)).text;
+        shown.push_str(&format!("{what:>14}  {name}\n"));
+    }
+    let files = count(changes.len() as u64, "path", "paths");
+    shown.push_str(&format!(
+        "{files} changed, {all_added} lines added, {all_removed} removed\n"
+    ));
+    Ok(shown)
+}

@@ -1,0 +1,148 @@
+//! `safepoint log`: what happened, the newest first, with what each action changed.
+
+use safepoint_model::{Exit, text};
+use safepoint_state::{Action, State, StateError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::restoring::{ChangeDocument, documents, line};
+use crate::console::{FAINT, Mode, STRONG};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `log`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Draw which action took back which
+    #[arg(long)]
+    graph: bool,
+    /// At most so many
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    limit: u32,
+}
+
+/// What `log` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ActionLog {
+    actions: Vec<ActionDocument>,
+}
+
+/// One action.
+#[derive(Serialize, JsonSchema)]
+struct ActionDocument {
+    action_id: String,
+    /// In which session, if in one.
+    session_id: Option<String>,
+    time: String,
+    /// What it was, in the words of policies.
+    action: String,
+    /// What it was, in a sentence.
+    summary: String,
+    /// What was decided about it.
+    decision: Option<String>,
+    /// How it ended.
+    outcome: String,
+    /// The state before it.
+    checkpoint_id: String,
+    /// The state after it.
+    after_checkpoint_id: String,
+    /// The action that it took back.
+    undoes: Option<String>,
+    /// What it changed. Null when the states before and after are no longer kept.
+    changes: Option<Vec<ChangeDocument>>,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let workspace = context.workspace()?;
+    let state = context.state()?;
+    let actions = state
+        .actions(&workspace.root, arguments.limit)?
+        .iter()
+        .map(|action| document(&state, action))
+        .collect::<Result<Vec<_>, _>>()?;
+    if context.console.mode == Mode::Ndjson {
+        for one in &actions {
+            context.console.json(one)?;
+        }
+        return Ok(Exit::Done);
+    }
+    let log = ActionLog { actions };
+    let graph = arguments.graph;
+    context.console.value(&log, |log| show(log, graph))?;
+    if log.actions.is_empty() && context.console.mode == Mode::Text {
+        context
+            .console
+            .say("nothing has happened yet that a checkpoint would have seen");
+    }
+    Ok(Exit::Done)
+}
+
+fn document(state: &State, action: &Action) -> Result<ActionDocument, CliError> {
+    let sides = state
+        .find(action.before.as_str())
+        .and_then(|before| Ok((before, state.find(action.after.as_str())?)));
+    let changes = match sides {
+        Ok((before, after)) => Some(documents(&state.changes_between(&before, &after)?)),
+        Err(StateError::NotFound { .. }) => None, // collected
+        Err(error) => return Err(error.into()),
+    };
+    Ok(ActionDocument {
+        action_id: action.id.to_string(),
+        session_id: action.session.clone(),
+        time: action.time.to_string(),
+        action: action.action.clone(),
+        summary: action.summary.clone(),
+        decision: action.decision.clone(),
+        outcome: action.outcome.clone(),
+        checkpoint_id: action.before.to_string(),
+        after_checkpoint_id: action.after.to_string(),
+        undoes: action.undoes.as_ref().map(ToString::to_string),
+        changes,
+    })
+}
+
+fn show(log: &ActionLog, graph: bool) -> String {
+    const SHOWN: usize = 8;
+    let mut shown = String::new();
+    for (place, action) in log.actions.iter().enumerate() {
+        let (node, rail) = match graph {
+            true => (
+                "● ",
+                if place + 1 < log.actions.len() {
+                    "│ "
+                } else {
+                    "  "
+                },
+            ),
+            false => ("", ""),
+        };
+        shown.push_str(&format!(
+            "{node}{STRONG}{}{STRONG:#}  {}  {}  {FAINT}{}{FAINT:#}\n",
+            action.action_id,
+            action.time.get(..19).unwrap_or(&action.time),
+            action.action,
+            text::line(&action.outcome).text,
+        ));
+        shown.push_str(&format!("{rail}  {}\n", text::line(&action.summary).text));
+        if let (true, Some(undoes)) = (graph, &action.undoes) {
+            shown.push_str(&format!("{rail}  {FAINT}takes back {undoes}{FAINT:#}\n"));
+        }
+        match &action.changes {
+            None => shown.push_str(&format!(
+                "{rail}  {FAINT}(its checkpoints have been collected){FAINT:#}\n"
+            )),
+            Some(changes) => {
+                for change in changes.iter().take(SHOWN) {
+                    shown.push_str(&format!("{rail}{}", line(change)));
+                }
+                if changes.len() > SHOWN {
+                    shown.push_str(&format!(
+                        "{rail}  {FAINT}… and {} more{FAINT:#}\n",
+                        changes.len() - SHOWN
+                    ));
+                }
+            }
+        }
+    }
+    shown
+}

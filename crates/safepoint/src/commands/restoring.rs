@@ -1,0 +1,305 @@
+//! What `rollback`, `undo` and `redo` share: the reply, the plan, and the key for secrets.
+
+use std::path::{Path, PathBuf};
+
+use safepoint_model::{Exit, text};
+use safepoint_state::seal::{ExposeSecret, Identity, Recipient};
+use safepoint_state::tree::{Change, ChangeKind};
+use safepoint_state::{Goal, Preview, Progress, Restored, Snapshot, State, Workspace, path};
+use safepoint_store::durable;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::diff;
+use crate::console::{BAD, FAINT, GOOD, STRONG, count};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What `rollback`, `undo` and `redo` print.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RestoreReply {
+    /// Whether it was done.
+    rolled_back: bool,
+    /// The same, for the short contract.
+    restored: bool,
+    /// The checkpoint that was restored; null for an undo.
+    restored_to: Option<String>,
+    /// What changed.
+    changes_reverted: Vec<ChangeDocument>,
+    verification: Verification,
+    warnings: Vec<String>,
+    /// What can be done next.
+    next_actions: Vec<String>,
+    /// 1 when looking again found exactly what was wanted.
+    confidence: f64,
+    /// Where to see that it is so.
+    evidence_anchors: Vec<String>,
+    /// What was taken for granted.
+    assumptions: Vec<String>,
+    /// This roll back, as an action in the log.
+    action_id: String,
+    /// The checkpoint of what was there before it.
+    safety_checkpoint_id: String,
+}
+
+/// The hashes before and after.
+#[derive(Serialize, JsonSchema)]
+struct Verification {
+    pre_state_hash: String,
+    post_state_hash: String,
+    checkpoint_hash: String,
+    #[serde(rename = "match")]
+    matches: bool,
+}
+
+/// One path that changed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ChangeDocument {
+    /// Where.
+    pub(super) path: String,
+    /// `created`, `modified`, `deleted` or `metadata`.
+    pub(super) change: &'static str,
+}
+
+/// What a dry run prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PlanReply {
+    /// Always true.
+    dry_run: bool,
+    /// Always false: nothing was done.
+    rolled_back: bool,
+    /// What would change.
+    changes: Vec<ChangeDocument>,
+    /// What would stay although the checkpoint does not have it.
+    kept: Vec<super::checkpoint::NoteDocument>,
+    /// What would change in each file.
+    diff: String,
+}
+
+/// The changes as they are told.
+pub(super) fn documents(changes: &[Change]) -> Vec<ChangeDocument> {
+    changes
+        .iter()
+        .filter(|change| change.is_notable())
+        .map(|change| ChangeDocument {
+            path: path::display(&change.path),
+            change: change.kind().as_str(),
+        })
+        .collect()
+}
+
+/// Carries a goal out, or shows what that would do.
+pub(super) fn run(
+    context: &mut Context,
+    state: &State,
+    workspace: &Workspace,
+    goal: &Goal<'_>,
+    dry_run: bool,
+    identity: Option<&Path>,
+) -> Result<Exit, CliError> {
+    let progress = Progress::default();
+    if dry_run {
+        let preview = context
+            .console
+            .watching(&progress, || state.preview(workspace, goal, &progress))?;
+        return show_plan(context, state, workspace, &preview);
+    }
+    let identities = identities(context, identity)?;
+    let restored = context.console.watching(&progress, || {
+        state.restore(workspace, goal, &identities, &progress)
+    })?;
+    let reply = reply(state, goal, &restored)?;
+    context.console.value(&reply, show)?;
+    for warning in &restored.warnings {
+        context.console.warn(warning);
+    }
+    Ok(Exit::Done)
+}
+
+fn reply(state: &State, goal: &Goal<'_>, restored: &Restored) -> Result<RestoreReply, CliError> {
+    let after = state.find(restored.after.as_str())?;
+    let target: &Snapshot = match goal {
+        Goal::Snapshot { snapshot, .. } => snapshot,
+        Goal::Without { .. } => &after,
+    };
+    let restored_to = match goal {
+        Goal::Snapshot { snapshot, .. } => Some(snapshot.id.to_string()),
+        Goal::Without { .. } => None,
+    };
+    let hash = |hash| format!("sha256:{hash}");
+    let mut anchors = vec![
+        format!("tool:bash:safepoint verify {}", target.id),
+        format!(
+            "tool:bash:safepoint trail list --action {}",
+            restored.action
+        ),
+    ];
+    anchors.extend(restored_to.as_ref().map(|id| format!("checkpoint:{id}")));
+    Ok(RestoreReply {
+        rolled_back: true,
+        restored: true,
+        restored_to,
+        changes_reverted: documents(&restored.changes),
+        verification: Verification {
+            pre_state_hash: hash(restored.pre_hash),
+            post_state_hash: hash(restored.post_hash),
+            checkpoint_hash: hash(target.hash()),
+            matches: restored.matches,
+        },
+        warnings: restored.warnings.clone(),
+        next_actions: vec!["`safepoint redo` brings back what was there before".to_owned()],
+        confidence: if restored.matches { 1.0 } else { 0.5 },
+        evidence_anchors: anchors,
+        assumptions: Vec::new(),
+        action_id: restored.action.to_string(),
+        safety_checkpoint_id: restored.before.to_string(),
+    })
+}
+
+fn show(reply: &RestoreReply) -> String {
+    let mut shown = String::new();
+    let what = match &reply.restored_to {
+        Some(id) => format!("rolled back to {STRONG}{id}{STRONG:#}"),
+        None => "taken back".to_owned(),
+    };
+    let (style, verdict) = if reply.verification.matches {
+        (GOOD, "verified")
+    } else {
+        (BAD, "not identical")
+    };
+    let number = count(reply.changes_reverted.len() as u64, "path", "paths");
+    shown.push_str(&format!("{style}{verdict}{style:#}  {what}, {number}\n"));
+    for change in reply.changes_reverted.iter().take(MOST_SHOWN) {
+        shown.push_str(&line(change));
+    }
+    more(&mut shown, reply.changes_reverted.len());
+    shown.push_str(&format!(
+        "  {FAINT}`safepoint redo` brings back what was there before{FAINT:#}\n"
+    ));
+    shown
+}
+
+/// As many lines as a person reads.
+const MOST_SHOWN: usize = 20;
+
+fn more(shown: &mut String, total: usize) {
+    if total > MOST_SHOWN {
+        shown.push_str(&format!(
+            "  {FAINT}… and {} more{FAINT:#}\n",
+            total - MOST_SHOWN
+        ));
+    }
+}
+
+/// One change on a line.
+pub(super) fn line(change: &ChangeDocument) -> String {
+    format!("  {:<9} {}\n", change.change, text::line(&change.path).text)
+}
+
+fn show_plan(
+    context: &mut Context,
+    state: &State,
+    workspace: &Workspace,
+    preview: &Preview,
+) -> Result<Exit, CliError> {
+    let visible: Vec<Change> = preview
+        .changes
+        .iter()
+        .filter(|change| change.is_notable() && !is_git(change))
+        .cloned()
+        .collect();
+    let objects = state.objects()?;
+    let diff = diff::unified(
+        state,
+        &objects,
+        &workspace.root,
+        &visible,
+        diff::Colours::None,
+    )?;
+    let reply = PlanReply {
+        dry_run: true,
+        rolled_back: false,
+        changes: documents(&preview.changes),
+        kept: preview.kept.iter().map(Into::into).collect(),
+        diff,
+    };
+    context.console.value(&reply, |reply| {
+        let number = count(reply.changes.len() as u64, "path", "paths");
+        let mut shown = format!("{STRONG}would change{STRONG:#} {number}\n");
+        for change in &reply.changes {
+            shown.push_str(&line(change));
+        }
+        for note in &reply.kept {
+            shown.push_str(&format!("  stays     {}\n", note.shown()));
+        }
+        shown.push_str(&reply.diff);
+        shown
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Whether a change is inside a git directory, where a diff tells nobody anything.
+fn is_git(change: &Change) -> bool {
+    change
+        .path
+        .split(|byte| *byte == b'/')
+        .any(|name| name == b".git")
+        || change.kind() == ChangeKind::Time
+}
+
+fn key_file(context: &Context) -> PathBuf {
+    context.paths.data.join("keys").join("seal.age")
+}
+
+/// To whom sensitive files are encrypted: those the settings name, or a key of one's own.
+pub(super) fn recipients(context: &Context) -> Result<Vec<Recipient>, CliError> {
+    let invalid = |message: String| CliError::Invalid {
+        message,
+        suggestion: "`seal_to` takes public keys of age, which begin with `age1`",
+    };
+    if !context.settings.seal_to.is_empty() {
+        return context
+            .settings
+            .seal_to
+            .iter()
+            .map(|key| {
+                key.parse()
+                    .map_err(|error| invalid(format!("`seal_to`: {error}")))
+            })
+            .collect();
+    }
+    let path = key_file(context);
+    if !path.exists() {
+        durable::create_directory(path.parent().unwrap_or(&path))?;
+        let identity = Identity::generate();
+        durable::write(
+            &path,
+            identity.to_file_text().expose_secret().as_bytes(),
+            durable::Access::Private,
+        )?;
+    }
+    Ok(read_identities(&path)?
+        .iter()
+        .map(Identity::recipient)
+        .collect())
+}
+
+fn identities(context: &Context, given: Option<&Path>) -> Result<Vec<Identity>, CliError> {
+    match given {
+        Some(path) => read_identities(&context.directory.join(path)),
+        None if key_file(context).exists() => read_identities(&key_file(context)),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn read_identities(path: &Path) -> Result<Vec<Identity>, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|error| CliError::File {
+        action: "read",
+        path: path.to_owned(),
+        error,
+    })?;
+    Identity::all_of(&text).map_err(|error| CliError::Invalid {
+        message: format!("`{}`: {error}", path.display()),
+        suggestion: "it should be an identity file of age",
+    })
+}

@@ -1,0 +1,106 @@
+//! `safepoint show`: one checkpoint, with everything known of it.
+
+use safepoint_model::{Exit, text};
+use safepoint_state::path;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::checkpoint::{CheckpointFields, NoteDocument, fields};
+use super::list::Listed;
+use crate::console::{FAINT, STRONG};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `show`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Which checkpoint; the beginning of its id is enough
+    id: String,
+    /// List its files, however many there are
+    #[arg(long)]
+    files: bool,
+}
+
+/// What `show` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CheckpointDocument {
+    checkpoint: CheckpointFields,
+    #[serde(rename = "record")]
+    listed: Listed,
+    /// What git said of the work tree.
+    git_head: Option<String>,
+    left_out: Vec<NoteDocument>,
+    sensitive: Vec<NoteDocument>,
+    /// Sensitive files that were captured encrypted.
+    sealed: Vec<String>,
+    special: Vec<NoteDocument>,
+    warnings: Vec<String>,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let state = context.state()?;
+    let snapshot = state.find(&arguments.id)?;
+    let record = &snapshot.record;
+    let files = if arguments.files || record.files.files <= 5_000 {
+        let objects = state.objects()?;
+        let found = safepoint_state::all_files(&objects.reader(), &record.files)?;
+        found.iter().map(|file| path::display(file)).collect()
+    } else {
+        Vec::new()
+    };
+    let document = CheckpointDocument {
+        checkpoint: fields(&snapshot, files),
+        listed: Listed::of(&snapshot),
+        git_head: record.git_head.clone(),
+        left_out: record.left_out.iter().map(Into::into).collect(),
+        sensitive: record.sensitive.iter().map(Into::into).collect(),
+        sealed: record
+            .sealed
+            .iter()
+            .map(|sealed| sealed.path.clone())
+            .collect(),
+        special: record.special.iter().map(Into::into).collect(),
+        warnings: record.warnings.clone(),
+    };
+    let with_files = arguments.files;
+    context
+        .console
+        .value(&document, |document| show(document, with_files))?;
+    Ok(Exit::Done)
+}
+
+fn show(document: &CheckpointDocument, with_files: bool) -> String {
+    let mut shown = String::new();
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            let value = text::line(value).text;
+            shown.push_str(&format!("{STRONG}{name:<12}{STRONG:#}{value}\n"));
+        }
+    };
+    for (name, value) in document.listed.lines() {
+        line(name, &value);
+    }
+    line("git", document.git_head.as_deref().unwrap_or(""));
+    line("restore", &document.checkpoint.restore_command);
+    for (title, notes) in [
+        ("left out", &document.left_out),
+        ("sensitive", &document.sensitive),
+        ("special", &document.special),
+    ] {
+        for note in notes {
+            line(title, &note.shown());
+        }
+    }
+    for path in &document.sealed {
+        line("sealed", path);
+    }
+    if with_files {
+        for file in &document.checkpoint.scope.files {
+            shown.push_str(&format!(
+                "{FAINT}file{FAINT:#}        {}\n",
+                text::line(file).text
+            ));
+        }
+    }
+    shown
+}
