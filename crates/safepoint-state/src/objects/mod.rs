@@ -97,7 +97,12 @@ impl Objects {
 
     /// Begins to add.
     pub fn writer(&self) -> Writer<'_> {
-        Writer::new(self, writer::Known::Skip)
+        // Of an empty store nothing needs to be asked.
+        let known = match self.used {
+            0 => writer::Known::Move,
+            _ => writer::Known::Skip,
+        };
+        Writer::new(self, known)
     }
 
     /// Begins to read.

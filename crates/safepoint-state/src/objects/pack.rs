@@ -4,6 +4,7 @@
 //! together; a large one has a block of its own. The list at the end lets the
 //! index be rebuilt from packs alone. `docs/formats/objects.md` has the layout.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -14,8 +15,10 @@ use crate::{ContentId, StateError};
 pub(super) const MAGIC: &[u8; 8] = b"SPPACK\n1";
 /// What every pack ends with, behind the length of its list and a digest of it.
 pub(super) const END: &[u8; 8] = b"SPLIST\n1";
-/// Length of raw bytes, length of stored bytes, and how they are stored.
-pub(super) const BLOCK_HEADER: usize = 9;
+/// Length of raw bytes, length of stored bytes, how they are stored, and a digest of them.
+pub(super) const BLOCK_HEADER: usize = 9 + CHECK;
+/// So much of the BLAKE3 digest of the stored bytes stands in front of them.
+const CHECK: usize = 16;
 /// Digest, block, position, length, form.
 const LISTED: usize = 32 + 8 + 4 + 4 + 1;
 const TRAILER: usize = 8 + 32 + 8;
@@ -75,6 +78,7 @@ pub(super) fn press(
             .to_le_bytes(),
     );
     block.push(method);
+    block.extend_from_slice(&check_of(stored));
     block.extend_from_slice(stored);
     Ok(block)
 }
@@ -90,31 +94,85 @@ fn is_dense(compressor: &mut zstd::bulk::Compressor<'_>, raw: &[u8]) -> std::io:
     Ok(pressed.len() > sample.len() - sample.len() / 50)
 }
 
-/// A compressor as packs want it.
+/// A compressor as packs want it: fast first, and better than that only where it is free.
 pub(super) fn compressor() -> std::io::Result<zstd::bulk::Compressor<'static>> {
-    zstd::bulk::Compressor::new(LEVEL)
+    use zstd::zstd_safe::{CParameter, ParamSwitch};
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    // Longer matches, searched in larger steps in a table that fits the nearest
+    // cache: on source text a quarter faster than the level alone, for a tenth more bytes.
+    for parameter in [
+        CParameter::MinMatch(7),
+        CParameter::HashLog(13),
+        CParameter::TargetLength(4),
+        CParameter::LiteralCompressionMode(ParamSwitch::Enable),
+    ] {
+        compressor.set_parameter(parameter)?;
+    }
+    Ok(compressor)
 }
 
-/// The raw bytes of the block at `at`.
-pub(super) fn read_block(file: &File, path: &Path, at: u64) -> Result<Vec<u8>, StateError> {
+fn check_of(stored: &[u8]) -> [u8; CHECK] {
+    let digest = ContentId::of(stored);
+    digest.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+/// A block as it lies in its file, known to be what was written.
+struct Stored {
+    raw_length: usize,
+    method: u8,
+    bytes: Vec<u8>,
+}
+
+fn read_stored(file: &File, path: &Path, at: u64) -> Result<Stored, StateError> {
     let damaged = |why: &str| StateError::damaged(path, format!("the block at {at} {why}"));
     let mut header = [0; BLOCK_HEADER];
     read_exact_at(file, path, &mut header, at)?;
-    let [a, b, c, d, e, f, g, h, method] = header;
+    let [a, b, c, d, e, f, g, h, method, check @ ..] = header;
     let raw_length = u32::from_le_bytes([a, b, c, d]) as usize;
     let stored_length = u32::from_le_bytes([e, f, g, h]) as usize;
     if raw_length > LARGEST_BLOCK || stored_length > LARGEST_BLOCK {
         return Err(damaged("claims an impossible length"));
     }
-    let mut stored = vec![0; stored_length];
-    read_exact_at(file, path, &mut stored, at + BLOCK_HEADER as u64)?;
-    let raw = match method {
-        0 => stored,
-        1 => zstd::bulk::decompress(&stored, raw_length)
+    let mut bytes = vec![0; stored_length];
+    read_exact_at(file, path, &mut bytes, at + BLOCK_HEADER as u64)?;
+    if check_of(&bytes) != check {
+        return Err(damaged("is not what was written"));
+    }
+    Ok(Stored {
+        raw_length,
+        method,
+        bytes,
+    })
+}
+
+/// Reads a block back and hashes it again.
+pub(super) fn check_block(file: &File, path: &Path, at: u64) -> Result<(), StateError> {
+    read_stored(file, path, at).map(drop)
+}
+
+thread_local! {
+    /// Making one costs more than pressing out a small block with it.
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// The raw bytes of the block at `at`.
+pub(super) fn read_block(file: &File, path: &Path, at: u64) -> Result<Vec<u8>, StateError> {
+    let damaged = |why: &str| StateError::damaged(path, format!("the block at {at} {why}"));
+    let stored = read_stored(file, path, at)?;
+    let raw = match stored.method {
+        0 => stored.bytes,
+        1 => DECOMPRESSOR
+            .with_borrow_mut(|kept| {
+                let decompressor = match kept {
+                    Some(decompressor) => decompressor,
+                    none => none.insert(zstd::bulk::Decompressor::new()?),
+                };
+                decompressor.decompress(&stored.bytes, stored.raw_length)
+            })
             .map_err(|error| damaged(&format!("does not decompress ({error})")))?,
         _ => return Err(damaged("is stored in an unknown way")),
     };
-    if raw.len() != raw_length {
+    if raw.len() != stored.raw_length {
         return Err(damaged("has another length than it says"));
     }
     Ok(raw)

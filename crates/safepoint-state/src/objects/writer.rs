@@ -2,7 +2,7 @@
 //! thread fills one, written to one pack, synced once, read back once.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -23,7 +23,9 @@ const BLOCK: usize = 256 << 10;
 /// Everything that one checkpoint adds.
 pub struct Writer<'a> {
     objects: &'a Objects,
-    waiting: Mutex<Batch>,
+    /// One batch for each thread: what one thread reads belongs together, and
+    /// is wanted together again.
+    waiting: Vec<Mutex<Batch>>,
     /// What this writer has taken already, so that one content is stored once.
     taken: Mutex<HashSet<ContentId>>,
     pack: Mutex<Option<OpenPack>>,
@@ -35,7 +37,7 @@ pub struct Writer<'a> {
 pub(super) enum Known {
     /// They are not written again.
     Skip,
-    /// They are: they move from a pack that goes away.
+    /// They are: they move from a pack that goes away, or there are none.
     Move,
 }
 
@@ -65,7 +67,9 @@ impl<'a> Writer<'a> {
         Self {
             objects,
             known,
-            waiting: Mutex::default(),
+            waiting: (0..=rayon::current_num_threads())
+                .map(|_| Mutex::default())
+                .collect(),
             taken: Mutex::default(),
             pack: Mutex::new(None),
         }
@@ -90,8 +94,12 @@ impl<'a> Writer<'a> {
         if !lock(&self.taken).insert(id) {
             return Ok(());
         }
+        let thread = rayon::current_thread_index().map_or(0, |thread| thread + 1);
+        let Some(waiting) = self.waiting.get(thread).or(self.waiting.first()) else {
+            return Ok(());
+        };
         let full = {
-            let mut waiting = lock(&self.waiting);
+            let mut waiting = lock(waiting);
             waiting.bytes += bytes.len();
             waiting.objects.push((id, form, bytes));
             (waiting.bytes >= BATCH_BYTES || waiting.objects.len() >= BATCH_OBJECTS)
@@ -198,8 +206,10 @@ impl<'a> Writer<'a> {
 
     /// The same without letting it be found.
     pub(super) fn close(self) -> Result<Option<ClosedPack>, StateError> {
-        let batch = std::mem::take(&mut *lock(&self.waiting));
-        self.store(batch)?;
+        for waiting in &self.waiting {
+            let batch = std::mem::take(&mut *lock(waiting));
+            self.store(batch)?;
+        }
         let Some(mut open) = lock(&self.pack).take() else {
             return Ok(None);
         };
@@ -221,31 +231,14 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Reads every object of a pack back and hashes it again.
-fn check(path: &std::path::Path, objects: &[(ContentId, Place)]) -> Result<(), StateError> {
+/// Reads every block of a pack back and hashes it again.
+fn check(path: &Path, objects: &[(ContentId, Place)]) -> Result<(), StateError> {
     let file = std::fs::File::open(path).map_err(|error| StateError::file("read", path, error))?;
-    let mut blocks: Vec<&[(ContentId, Place)]> = objects
-        .chunk_by(|(_, a), (_, b)| a.block == b.block)
-        .collect();
-    blocks.sort_unstable_by_key(|block| block.first().map(|(_, place)| place.block));
-    blocks.into_par_iter().try_for_each(|held| {
-        let Some((_, first)) = held.first() else {
-            return Ok(());
-        };
-        let raw = pack::read_block(&file, path, first.block)?;
-        for (id, place) in held {
-            let bytes = super::cut(&raw, *place)
-                .ok_or_else(|| StateError::damaged(path, format!("{id} lies outside its block")))?;
-            // A recipe is checked by what it names: each chunk is an object of its own.
-            if place.form == Form::Whole && ContentId::of(bytes) != *id {
-                return Err(StateError::damaged(
-                    path,
-                    format!("{id} has another content"),
-                ));
-            }
-        }
-        Ok(())
-    })
+    let mut blocks: Vec<u64> = objects.iter().map(|(_, place)| place.block).collect();
+    blocks.dedup();
+    blocks
+        .into_par_iter()
+        .try_for_each(|at| pack::check_block(&file, path, at))
 }
 
 /// Adds a content that does not fit in memory, as chunks.

@@ -35,7 +35,8 @@ pub(super) struct Remarks {
 pub(super) struct Tree<'a> {
     root: OwnedFd,
     workspace: &'a Path,
-    handles: HashMap<TreePath, OwnedFd>,
+    /// Directories that were opened, and those that are known not to be there.
+    handles: HashMap<TreePath, Option<OwnedFd>>,
 }
 
 /// Whether everything is still as it was when the plan was made.
@@ -102,12 +103,11 @@ impl<'a> Tree<'a> {
             if self.handles.len() >= 256 {
                 self.handles.clear();
             }
-            let Some(handle) = open_beneath(self.root.as_fd(), path)? else {
-                return Ok(None);
-            };
+            let handle = open_beneath(self.root.as_fd(), path)?;
             self.handles.insert(path.to_vec(), handle);
         }
-        Ok(self.handles.get(path).map(OwnedFd::as_fd))
+        let known = self.handles.get(path).and_then(Option::as_ref);
+        Ok(known.map(OwnedFd::as_fd))
     }
 
     /// Does `step` in the directory that holds `path`. One that may not be
@@ -149,13 +149,15 @@ impl<'a> Tree<'a> {
         for change in changes {
             let is_directory =
                 |entry: &Option<Entry>| entry.as_ref().is_some_and(|it| it.subtree().is_some());
-            if is_directory(&change.to) && !is_directory(&change.from) {
+            let new = is_directory(&change.to) && !is_directory(&change.from);
+            if new && !staged.has(&change.path) {
                 self.make_directory(&change.path)?;
             }
         }
         for change in changes {
             match staged.names.get(&change.path) {
                 Some(name) => self.put(change, name, staged)?,
+                None if staged.inside.contains(&change.path) => {}
                 None => self.retouch(change)?,
             }
         }
@@ -211,6 +213,7 @@ impl<'a> Tree<'a> {
 
     fn make_directory(&mut self, path: &[u8]) -> Result<(), StateError> {
         fault::point("restore.step");
+        self.handles.remove(path);
         let made = self.at("create the directory", path, |parent, name| {
             match mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
                 Err(Errno::EXIST) => Ok(()),
@@ -223,6 +226,9 @@ impl<'a> Tree<'a> {
     /// Puts what lies ready in its place.
     fn put(&mut self, change: &Change, name: &str, staged: &Staged) -> Result<(), StateError> {
         fault::point("restore.step");
+        if change.to.as_ref().is_some_and(|to| to.subtree().is_some()) {
+            self.handles.clear(); // what was not there before may be there now
+        }
         let put = self.at("write", &change.path, |parent, target| {
             match renameat(&staged.handle, name, parent, target) {
                 // Another file system is mounted there: not the same rename, but the same result.

@@ -13,6 +13,7 @@
 //! the tree, which is untouched. Killed after it, the next command goes on.
 
 mod apply;
+mod check;
 mod hold_git;
 mod journal;
 mod plan;
@@ -386,7 +387,8 @@ impl State {
         if let Some((goal, identities)) = sealed {
             secrets::restore(&workspace.root, goal, identities, &reader, &mut warnings)?;
         }
-        let (post_hash, left) = self.verify_restored(workspace, objects, &journal, progress)?;
+        let (post_hash, left) =
+            self.verify_restored(workspace, objects, plan, &journal, progress)?;
         for change in left.iter().take(10) {
             let path = crate::path::display(&change.path);
             warnings.push(format!(
@@ -425,9 +427,14 @@ impl State {
         &self,
         workspace: &Workspace,
         objects: &Objects,
+        plan: &Plan,
         journal: &Journal,
         progress: &Progress,
     ) -> Result<(Digest, Vec<Change>), StateError> {
+        if check::is_as_planned(&workspace.root, plan)? {
+            return Ok((journal.record.files.hash, Vec::new()));
+        }
+        // Something is not: all is looked at, to say what.
         let validity = self.validity(workspace, objects)?;
         let cache = self.cache(workspace, validity);
         let scope = Scope::stored(&journal.scope)?;

@@ -1,6 +1,6 @@
 //! What would have to change for a workspace to be as a snapshot says.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use crate::capture::Capture;
@@ -120,7 +120,7 @@ impl Plan {
         files: &Subtree,
         git: Option<&Subtree>,
     ) -> Result<BTreeMap<TreePath, Entry>, StateError> {
-        let mut wanted = std::collections::BTreeSet::new();
+        let mut wanted = BTreeSet::new();
         for change in &self.changes {
             let (parent, _) = path::split(&change.path);
             if !parent.is_empty() {
@@ -131,18 +131,41 @@ impl Plan {
             }
         }
         let mut found = BTreeMap::new();
-        for path in wanted {
-            let root = match git_state::inside(&path) {
-                Some(_) => git,
-                None => Some(files),
-            };
-            let entry = tree::find(trees, root, &path)?;
-            if let Some(entry) = entry.filter(|entry| entry.subtree().is_some()) {
-                found.insert(path, entry);
-            }
+        collect(trees, b"", files, &wanted, &mut found)?;
+        if let Some(git) = git {
+            let inside = |path: &&TreePath| git_state::inside(path).is_some();
+            let wanted = wanted.iter().filter(inside).cloned().collect();
+            collect(trees, b"", git, &wanted, &mut found)?;
         }
         Ok(found)
     }
+}
+
+/// The entries of the directories that are `wanted`. Each tree on the way is read once.
+fn collect(
+    trees: &dyn Trees,
+    path: &[u8],
+    tree: &Subtree,
+    wanted: &BTreeSet<TreePath>,
+    found: &mut BTreeMap<TreePath, Entry>,
+) -> Result<(), StateError> {
+    for entry in trees.tree(tree.tree)? {
+        let Some(subtree) = entry.subtree().copied() else {
+            continue;
+        };
+        let child = path::join(path, &entry.name);
+        // Whatever lies inside sorts behind `child/`, with others like `child-x` before that.
+        let inside = [child.as_slice(), b"/"].concat();
+        let below = wanted.range(inside.clone()..).next();
+        let descend = below.is_some_and(|path| path.starts_with(&inside));
+        if wanted.contains(&child) {
+            found.insert(child.clone(), entry);
+        }
+        if descend {
+            collect(trees, &child, &subtree, wanted, found)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads what an entry holds, from the store or, when it is not stored, from the tree.

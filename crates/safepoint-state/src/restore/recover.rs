@@ -124,7 +124,7 @@ impl State {
         let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
         apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories)?;
         drop(git);
-        let (_, left) = self.verify_restored(workspace, objects, &journal, progress)?;
+        let (_, left) = self.verify_restored(workspace, objects, plan, &journal, progress)?;
         self.record_restored(workspace, &journal, plan, left.is_empty())?;
         stage::clear(&workspace.root)?;
         journal.remove(&self.journal_directory())

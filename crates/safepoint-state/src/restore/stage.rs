@@ -5,17 +5,16 @@
 //! renaming. A damaged store, a full disk or a missing permission shows here,
 //! when nothing has happened yet.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat,
-    fchmod, fchown, fremovexattr, fsetxattr, fsync, futimens, linkat, mknodat, openat, symlinkat,
-    syncfs, unlinkat, utimensat,
+    fchmod, fchown, fremovexattr, fsetxattr, fsync, futimens, linkat, mkdirat, mknodat, openat,
+    symlinkat, syncfs, utimensat,
 };
 use rustix::io::Errno;
 use safepoint_store::{durable, fault};
@@ -36,29 +35,33 @@ pub(super) fn directory(workspace: &Path) -> PathBuf {
 /// What lies ready, by the path it is for.
 pub(super) struct Staged {
     pub(super) handle: OwnedFd,
+    /// What is put in place by itself, and its name here.
     pub(super) names: HashMap<TreePath, String>,
+    /// What is inside a new directory, which is put in place as a whole.
+    pub(super) inside: HashSet<TreePath>,
     /// What cannot be made again.
     pub(super) impossible: Vec<(TreePath, Special)>,
+}
+
+impl Staged {
+    /// Whether something lies ready for a path.
+    pub(super) fn has(&self, path: &[u8]) -> bool {
+        self.names.contains_key(path) || self.inside.contains(path)
+    }
 }
 
 /// Removes the directory with whatever an earlier attempt left in it.
 pub(super) fn clear(workspace: &Path) -> Result<(), StateError> {
     let directory = directory(workspace);
-    let listing = match std::fs::read_dir(&directory) {
-        Ok(listing) => listing,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(StateError::file("read", &directory, error)),
-    };
-    let handle = open(&directory)?;
-    for entry in listing {
-        let entry = entry.map_err(|error| StateError::file("read", &directory, error))?;
-        match unlinkat(&handle, entry.file_name(), AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(StateError::file("delete", entry.path(), error)),
-        }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing is in it but copies of what is stored; links are not followed"
+    )]
+    match std::fs::remove_dir_all(&directory) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StateError::file("delete", &directory, error)),
     }
-    unlinkat(CWD, &directory, AtFlags::REMOVEDIR)
-        .map_err(|error| StateError::file("delete", &directory, error))
 }
 
 fn open(directory: &Path) -> Result<OwnedFd, StateError> {
@@ -67,7 +70,44 @@ fn open(directory: &Path) -> Result<OwnedFd, StateError> {
         .map_err(|error| StateError::file("open", directory, error))
 }
 
-/// Puts everything ready that `changes` need.
+/// Where things lie ready. A directory that is not there at all is built here
+/// with all that is in it, and then takes one rename.
+#[derive(Default)]
+struct Layout<'c> {
+    /// The new directory whose inside is being laid out, and its name here.
+    whole: Option<(&'c [u8], String)>,
+}
+
+enum Spot {
+    /// By itself, under this name.
+    Alone(String),
+    /// Inside a new directory, at this path.
+    Inside(Vec<u8>),
+}
+
+/// Longer paths are walked by handles, not named at once.
+const LONGEST: usize = 2000;
+
+impl<'c> Layout<'c> {
+    fn spot(&mut self, number: usize, change: &'c Change) -> Spot {
+        if let Some((top, name)) = &self.whole
+            && let Some(rest) = change.path.strip_prefix(*top)
+            && rest.first() == Some(&b'/')
+        {
+            if rest.len() < LONGEST {
+                return Spot::Inside([name.as_bytes(), rest].concat());
+            }
+            return Spot::Alone(format!("{number:x}"));
+        }
+        let name = format!("{number:x}");
+        let new =
+            change.from.is_none() && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
+        self.whole = new.then(|| (change.path.as_slice(), name.clone()));
+        Spot::Alone(name)
+    }
+}
+
+/// Puts everything ready that `changes`, which are sorted by path, need.
 pub(super) fn prepare(
     workspace: &Path,
     changes: &[Change],
@@ -77,62 +117,81 @@ pub(super) fn prepare(
     own::prepare(&own::checkpoints(workspace))?;
     let directory = directory(workspace);
     durable::create_directory(&directory)?;
-    let handle = open(&directory)?;
     let mut staged = Staged {
-        handle,
+        handle: open(&directory)?,
         names: HashMap::new(),
+        inside: HashSet::new(),
         impossible: Vec::new(),
     };
-    let mut contents: Vec<(ContentId, (String, &Entry))> = Vec::new();
-    let mut links: HashMap<u64, String> = HashMap::new();
+    let beside = staged.handle.as_fd();
+    let mut contents: Vec<(ContentId, (Vec<u8>, &Entry))> = Vec::new();
+    let mut links: HashMap<u64, Vec<u8>> = HashMap::new();
     let mut linked = Vec::new();
+    let mut layout = Layout::default();
     for (number, change) in changes.iter().enumerate() {
         let Some(entry) = change.to.as_ref().filter(|_| needs_content(change)) else {
             continue;
         };
-        let name = format!("{number:x}");
+        let spot = layout.spot(number, change);
+        let name = match &spot {
+            Spot::Alone(name) => name.clone().into_bytes(),
+            Spot::Inside(path) => path.clone(),
+        };
+        let failed =
+            |action, error: Errno| StateError::file(action, path::as_path(&change.path), error);
         match &entry.node {
-            Node::File { content, link, .. } => {
-                let first = link.and_then(|link| links.get(&link).cloned());
-                match (first, link) {
-                    (Some(first), _) => linked.push((first, name.clone())),
-                    (None, link) => {
-                        if let Some(link) = link {
-                            links.insert(*link, name.clone());
-                        }
-                        contents.push((*content, (name.clone(), entry)));
-                    }
+            Node::File { content, link, .. } => match link.and_then(|link| links.get(&link)) {
+                Some(first) => linked.push((first.clone(), name.clone())),
+                None => {
+                    links.extend(link.map(|link| (link, name.clone())));
+                    contents.push((*content, (name, entry)));
                 }
-            }
-            Node::Symlink { target } => {
-                symlink(staged.handle.as_fd(), &name, target, entry).map_err(|error| {
-                    StateError::file("create the link", path::as_path(&change.path), error)
-                })?;
+            },
+            Node::Symlink { target } => symlink(beside, &name, target, entry)
+                .map_err(|error| failed("create the link", error))?,
+            Node::Special {
+                kind: Special::Fifo,
+                ..
+            } => {
+                fifo(beside, &name, entry).map_err(|error| failed("create the pipe", error))?;
             }
             Node::Special { kind, .. } => {
-                if *kind != Special::Fifo {
-                    staged.impossible.push((change.path.clone(), *kind));
-                    continue;
-                }
-                fifo(staged.handle.as_fd(), &name, entry).map_err(|error| {
-                    StateError::file("create the pipe", path::as_path(&change.path), error)
-                })?;
+                staged.impossible.push((change.path.clone(), *kind));
+                continue;
             }
-            Node::Directory(_) => continue,
+            Node::Directory(_) => match change.from {
+                None => mkdirat(beside, name.as_slice(), Mode::from_raw_mode(0o700))
+                    .map_err(|error| failed("create the directory", error))?,
+                Some(_) => continue, // something else stands there, and must go first
+            },
         }
-        staged.names.insert(change.path.clone(), name);
+        match spot {
+            Spot::Alone(name) => {
+                staged.names.insert(change.path.clone(), name);
+            }
+            Spot::Inside(_) => {
+                staged.inside.insert(change.path.clone());
+            }
+        }
     }
     let few = contents.len() <= FEW;
-    let beside = staged.handle.as_fd();
-    let failed = Mutex::new(());
-    reader.each(contents, |(name, entry), content| {
-        let _ = &failed;
+    // Nobody else can reach what lies in this directory, which is private.
+    let umask = rustix::process::umask(Mode::empty());
+    let written = reader.each(contents, |(name, entry), content| {
         write_file(beside, &name, entry, content, few)
-            .map_err(|error| or_file(error, &directory.join(&name)))
-    })?;
+            .map_err(|error| or_file(error, &directory.join(path::as_path(&name))))
+    });
+    rustix::process::umask(umask);
+    written?;
     for (first, name) in linked {
-        linkat(beside, &first, beside, &name, AtFlags::empty())
-            .map_err(|error| StateError::file("link", directory.join(&name), error))?;
+        linkat(
+            beside,
+            first.as_slice(),
+            beside,
+            name.as_slice(),
+            AtFlags::empty(),
+        )
+        .map_err(|error| StateError::file("link", directory.join(path::as_path(&name)), error))?;
     }
     if !few {
         syncfs(beside).map_err(|error| StateError::file("sync", &directory, error))?;
@@ -171,13 +230,18 @@ fn or_file(failure: Failure, path: &Path) -> StateError {
 
 fn write_file(
     directory: BorrowedFd<'_>,
-    name: &str,
+    name: &[u8],
     entry: &Entry,
     content: &Content<'_>,
     sync: bool,
 ) -> Result<(), Failure> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(directory, name, flags, Mode::from_raw_mode(0o600))?);
+    let file = File::from(openat(
+        directory,
+        name,
+        flags,
+        Mode::from_raw_mode(entry.mode & 0o777),
+    )?);
     let sparse = matches!(entry.node, Node::File { sparse: true, .. });
     let mut at = 0_u64;
     let mut write_error = None;
@@ -189,7 +253,11 @@ fn write_file(
         };
         at += piece.len() as u64;
         written.map_err(|error| {
-            let told = StateError::file("write", name, std::io::Error::from(error.kind()));
+            let told = StateError::file(
+                "write",
+                path::as_path(name),
+                std::io::Error::from(error.kind()),
+            );
             write_error = Some(error);
             told
         })
@@ -205,8 +273,11 @@ fn write_file(
     for (name, value) in &entry.attributes {
         fsetxattr(&file, name.as_slice(), value, XattrFlags::empty())?;
     }
-    own_as(&file, entry)?;
-    fchmod(&file, Mode::from_raw_mode(entry.mode))?;
+    let given = own_as(&file, entry)?;
+    // The umask has been lifted, so that most modes are right from the start.
+    if given || entry.mode & !0o777 != 0 {
+        fchmod(&file, Mode::from_raw_mode(entry.mode))?;
+    }
     futimens(&file, &times(entry.modified))?;
     if sync {
         fsync(&file)?;
@@ -228,13 +299,14 @@ fn write_around_holes(file: &File, piece: &[u8], at: u64) -> std::io::Result<()>
 }
 
 /// Gives a file to whom it belonged, where that is somebody else and may be done.
-fn own_as(file: &File, entry: &Entry) -> Result<(), Errno> {
+/// Says whether it tried.
+fn own_as(file: &File, entry: &Entry) -> Result<bool, Errno> {
     let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
     let me = (rustix::process::geteuid(), rustix::process::getegid());
     if me == (owner, group) {
-        return Ok(());
+        return Ok(false);
     }
-    permitted(fchown(file, Some(owner), Some(group)))
+    permitted(fchown(file, Some(owner), Some(group))).map(|()| true)
 }
 
 /// Only a superuser gives files away: for others they stay their own.
@@ -247,7 +319,7 @@ pub(super) fn permitted(result: Result<(), Errno>) -> Result<(), Errno> {
 
 fn symlink(
     directory: BorrowedFd<'_>,
-    name: &str,
+    name: &[u8],
     target: &[u8],
     entry: &Entry,
 ) -> Result<(), Errno> {
@@ -255,7 +327,7 @@ fn symlink(
     metadata_of_link(directory, name, entry)
 }
 
-fn fifo(directory: BorrowedFd<'_>, name: &str, entry: &Entry) -> Result<(), Errno> {
+fn fifo(directory: BorrowedFd<'_>, name: &[u8], entry: &Entry) -> Result<(), Errno> {
     mknodat(
         directory,
         name,
@@ -272,7 +344,7 @@ fn fifo(directory: BorrowedFd<'_>, name: &str, entry: &Entry) -> Result<(), Errn
     metadata_of_link(directory, name, entry)
 }
 
-fn metadata_of_link(directory: BorrowedFd<'_>, name: &str, entry: &Entry) -> Result<(), Errno> {
+fn metadata_of_link(directory: BorrowedFd<'_>, name: &[u8], entry: &Entry) -> Result<(), Errno> {
     let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     permitted(chownat(directory, name, Some(owner), Some(group), flags))?;

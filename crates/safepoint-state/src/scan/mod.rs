@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 
 use safepoint_model::Clock;
 
-pub(crate) use read::{attributes, is_kept};
+pub(crate) use read::{attributes, is_kept, read_back};
 pub use rules::{Patterns, Rules};
 
 use crate::objects::{LargeWriter, Reader, Writer};

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, fgetxattr, flistxattr, fstat, openat};
 use rustix::io::Errno;
 
@@ -104,12 +105,17 @@ fn read_once(
         Sniff::No => None,
     };
     if found.size <= LARGE as u64 {
-        let mut bytes = Vec::with_capacity(usize::try_from(found.size).unwrap_or(0) + 1);
-        let limit = LARGE as u64 + 1;
-        Read::by_ref(&mut file)
-            .take(limit)
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
+        // With room for one byte more, a file that has not grown is read by one call.
+        let size = usize::try_from(found.size).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(size + 1);
+        while bytes.len() < bytes.capacity() {
+            match rustix::io::read(&file, spare_capacity(&mut bytes)) {
+                Ok(0) => break,
+                Ok(_) if bytes.len() == size => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(problem("read", path, error)),
+            }
+        }
         let id = ContentId::of(&bytes);
         let reason = secret(&bytes);
         // One that has grown meanwhile is read again anyway.
@@ -137,6 +143,7 @@ fn read_once(
     }
 }
 
+/// Reads until `into` is full or the file ends.
 fn read_full(file: &mut File, into: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -151,7 +158,7 @@ fn read_full(file: &mut File, into: &mut [u8]) -> std::io::Result<usize> {
 }
 
 /// The digest of a file as it is now, and its state; nothing is kept.
-pub(super) fn digest(
+pub(super) fn digest_and_state(
     directory: BorrowedFd<'_>,
     name: &[u8],
     path: &[u8],
@@ -164,6 +171,42 @@ pub(super) fn digest(
         } => Ok(Some((content, found))),
         _ => Ok(None),
     }
+}
+
+/// What a file that was just written holds, read back through `buffer`.
+pub(crate) fn read_back(
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+    path: &[u8],
+    buffer: &mut Vec<u8>,
+) -> Result<Option<(ContentId, Attributes, Found)>, StateError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(handle) = openat(directory, name, flags, Mode::empty()) else {
+        return Ok(None);
+    };
+    let found = stat(&handle, path)?;
+    if !found.is_file() {
+        return Ok(None);
+    }
+    let mut file = File::from(handle);
+    let mut hasher = blake3::Hasher::new();
+    let mut left = found.size;
+    while left > 0 {
+        let wanted = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        if buffer.len() < wanted {
+            buffer.resize(wanted, 0);
+        }
+        let piece = buffer.get_mut(..wanted).unwrap_or_default();
+        let length = read_full(&mut file, piece)
+            .map_err(|error| StateError::file("read", crate::path::as_path(path), error))?;
+        if length == 0 {
+            return Ok(None); // it has become shorter
+        }
+        hasher.update(buffer.get(..length).unwrap_or_default());
+        left = left.saturating_sub(length as u64);
+    }
+    let attributes = attributes(file.as_fd()).map_err(|error| problem("read", path, error))?;
+    Ok(Some((hasher.finalize().into(), attributes, found)))
 }
 
 fn stat(handle: impl AsFd, path: &[u8]) -> Result<Found, StateError> {

@@ -472,7 +472,7 @@ impl Walk<'_> {
             let (parent, name) = path::split(path);
             let directory = open_beneath(root, parent)?;
             let still = match directory {
-                Some(directory) => read::digest(directory.as_fd(), name, path)?,
+                Some(directory) => read::digest_and_state(directory.as_fd(), name, path)?,
                 None => None,
             };
             let same =
