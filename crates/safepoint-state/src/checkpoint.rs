@@ -16,10 +16,11 @@ use crate::capture::Capture;
 use crate::git::Repository;
 use crate::git::stash::{self, Stash};
 use crate::lock::Hold;
-use crate::objects::Writer;
+use crate::objects::{Objects, Writer};
 use crate::own;
 use crate::path::TreePath;
-use crate::scan::{self, Progress, Request, Sink};
+use crate::scan::cache::{Cache, Validity};
+use crate::scan::{self, Known, Progress, Request, Sink};
 use crate::scope::{Cover, Scope};
 use crate::seal::{self, Recipient};
 use crate::snapshot::{
@@ -27,6 +28,7 @@ use crate::snapshot::{
 };
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, Node, Trees};
+use crate::watch::{self, Base};
 use crate::{ContentId, StateError};
 
 /// What kind of snapshot is wanted.
@@ -59,6 +61,14 @@ pub struct Made {
     pub files: Option<Vec<TreePath>>,
 }
 
+/// Where a capture came from.
+struct Source {
+    /// The cache that was used, when everything was looked at.
+    cache: Option<Cache>,
+    /// How far the watcher had heard before.
+    cursor: Option<watch::Cursor>,
+}
+
 /// So many paths are listed; of more only the number is told.
 const MOST_LISTED: u64 = 5_000;
 
@@ -74,18 +84,9 @@ impl State {
         let (kind, mut warnings) = self.choose(workspace, wanted)?;
         let objects = self.objects()?;
         let validity = self.validity(workspace, &objects)?;
-        let cache = self.cache(workspace, validity);
         let writer = objects.writer();
-        let sink = Sink::Store(&writer);
-        let request = Request {
-            workspace: &workspace.root,
-            scope: wanted.scope,
-            rules: &workspace.rules,
-            cache: &cache,
-            clock: &*self.around.clock,
-            progress,
-        };
-        let mut capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
+        let (mut capture, source) =
+            self.capture(workspace, wanted.scope, &objects, &writer, progress)?;
         if wanted.kind == Some(SnapshotType::FileBackup) {
             capture.git = None;
         }
@@ -130,13 +131,7 @@ impl State {
         recorded?;
         fault::point("checkpoint.recorded");
         // The snapshot is there: what follows is a convenience and cannot undo it.
-        let whole = wanted.scope.is_everything();
-        if let Err(error) = cache.save(
-            &self.cache_path(&workspace.root),
-            validity,
-            &capture.scan.seen,
-            whole,
-        ) {
+        if let Err(error) = self.remember(workspace, wanted.scope, validity, &capture, source) {
             warnings.push(format!(
                 "the cache cannot be written, so the next checkpoint is slower: {error}"
             ));
@@ -161,6 +156,79 @@ impl State {
             warnings,
             files,
         })
+    }
+
+    /// What is there now: by asking the watcher, if there is one, and by looking.
+    fn capture(
+        &self,
+        workspace: &Workspace,
+        scope: &Scope,
+        objects: &Objects,
+        writer: &Writer<'_>,
+        progress: &Progress,
+    ) -> Result<(Capture, Source), StateError> {
+        let validity = self.validity(workspace, objects)?;
+        let sink = Sink::Store(writer);
+        let none = Cache::default();
+        let mut request = Request {
+            workspace: &workspace.root,
+            scope,
+            rules: &workspace.rules,
+            cache: &none,
+            clock: &*self.around.clock,
+            progress,
+        };
+        let mut cursor = None;
+        if scope.is_everything() {
+            let socket = watch::socket(&self.around.runtime, &workspace.root);
+            let base = Base::load(&self.base_path(&workspace.root), validity);
+            let since = base.as_ref().map(|base| base.cursor.clone());
+            if let Some(answer) = watch::ask(&socket, since) {
+                cursor = Some(answer.cursor);
+                if let (Some(base), Some(changed)) = (base, answer.changed) {
+                    let reader = objects.reader();
+                    let known = Known {
+                        trees: &reader,
+                        files: &base.files,
+                        git: &base.git,
+                        notes: base.notes(),
+                    };
+                    if let Some(scan) = scan::rescan(&request, &sink, known, &changed)? {
+                        return Ok((
+                            Capture::of(scan, &sink)?,
+                            Source {
+                                cache: None,
+                                cursor,
+                            },
+                        ));
+                    }
+                }
+            }
+        }
+        let cache = self.cache(workspace, validity);
+        request.cache = &cache;
+        let capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
+        let cache = Some(cache);
+        Ok((capture, Source { cache, cursor }))
+    }
+
+    /// Keeps what makes the next checkpoint quick.
+    fn remember(
+        &self,
+        workspace: &Workspace,
+        scope: &Scope,
+        validity: Validity,
+        capture: &Capture,
+        source: Source,
+    ) -> Result<(), StateError> {
+        if let Some(cache) = source.cache {
+            let path = self.cache_path(&workspace.root);
+            cache.save(&path, validity, &capture.scan.seen, scope.is_everything())?;
+        }
+        if let Some(cursor) = source.cursor {
+            Base::save(&self.base_path(&workspace.root), validity, cursor, capture)?;
+        }
+        Ok(())
     }
 
     /// Which type fits, and what is to be said about that.

@@ -28,6 +28,7 @@ pub mod text;
 pub mod tree;
 mod undo;
 mod verify;
+pub mod watch;
 
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;

@@ -26,6 +26,8 @@ pub struct Surroundings {
     pub data: PathBuf,
     /// Where journals and locks are kept.
     pub state: PathBuf,
+    /// Where watchers are reached.
+    pub runtime: PathBuf,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
     /// Random bytes.
@@ -109,6 +111,11 @@ impl State {
 
     pub(crate) fn cache_path(&self, workspace: &Path) -> PathBuf {
         let name = format!("{}.stat", key(workspace));
+        self.around.data.join("cache").join(name)
+    }
+
+    pub(crate) fn base_path(&self, workspace: &Path) -> PathBuf {
+        let name = format!("{}.watch", key(workspace));
         self.around.data.join("cache").join(name)
     }
 

@@ -110,6 +110,8 @@ pub(crate) enum Command {
     Du(du::Arguments),
     /// Delete expired checkpoints and what nothing needs any more
     Gc(gc::Arguments),
+    /// Listen to what changes, so that a checkpoint reads only that
+    Watch(watch::Arguments),
     /// Read, verify and prove the record of everything
     #[command(subcommand)]
     Trail(trail::Command),

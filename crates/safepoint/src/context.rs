@@ -100,6 +100,7 @@ impl Context {
         let around = safepoint_state::Surroundings {
             data: self.paths.data.clone(),
             state: self.paths.state.clone(),
+            runtime: self.paths.runtime.clone(),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             git: Git::find(

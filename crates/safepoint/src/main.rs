@@ -69,6 +69,7 @@ fn dispatch(context: &mut Context, command: Command) -> Result<Exit, CliError> {
         Command::Pin(arguments) => commands::pin::run(context, &arguments),
         Command::Du(arguments) => commands::du::run(context, &arguments),
         Command::Gc(arguments) => commands::gc::run(context, &arguments),
+        Command::Watch(arguments) => commands::watch::run(context, &arguments),
         Command::Trail(command) => commands::trail::run(context, command),
         Command::Completions { shell } => commands::completions::run(context, shell),
         Command::Man { out } => commands::man::run(context, out),

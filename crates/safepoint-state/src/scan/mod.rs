@@ -7,6 +7,7 @@
 //! link meanwhile leads nowhere.
 
 pub(crate) mod cache;
+mod partial;
 mod read;
 mod rules;
 pub(crate) mod stat;
@@ -19,6 +20,7 @@ use std::sync::{Mutex, PoisonError};
 
 use safepoint_model::Clock;
 
+pub(crate) use partial::{Known, rescan};
 pub(crate) use read::{attributes, is_kept, read_back};
 pub use rules::{Patterns, Rules};
 

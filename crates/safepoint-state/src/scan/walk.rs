@@ -63,33 +63,33 @@ pub(crate) fn scan(request: &Request<'_>, sink: &Sink<'_>) -> Result<Scan, State
 
 /// What kind of tree a directory belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// The user's files.
     Files,
     /// The inside of a `.git` directory.
     Git,
 }
 
-struct Walk<'a> {
-    request: &'a Request<'a>,
-    sink: &'a Sink<'a>,
-    found: Mutex<Scan>,
+pub(super) struct Walk<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) sink: &'a Sink<'a>,
+    pub(super) found: Mutex<Scan>,
     /// Files that were changed so short a time before they were read that a
     /// change right after it could not be told by their times.
-    restless: Mutex<Vec<(TreePath, ContentId, Moment)>>,
+    pub(super) restless: Mutex<Vec<(TreePath, ContentId, Moment)>>,
 }
 
 /// One name of a directory that is captured, and where what is known of it stands.
-struct Item {
+pub(super) struct Item {
     name: Vec<u8>,
-    found: Found,
+    pub(super) found: Found,
     /// The index of the same name in the cache.
     known: Option<usize>,
 }
 
 /// One name that has been captured.
-struct Captured {
-    entry: Entry,
+pub(super) struct Captured {
+    pub(super) entry: Entry,
     stamp: Stamp,
     same: bool,
 }
@@ -97,7 +97,7 @@ struct Captured {
 impl Walk<'_> {
     /// Captures one directory and everything below it. `None` when only a part
     /// was asked for and nothing in it belongs to that.
-    fn directory(
+    pub(super) fn directory(
         &self,
         handle: BorrowedFd<'_>,
         path: &[u8],
@@ -123,7 +123,7 @@ impl Walk<'_> {
             Cover::Everything => self.request.cache.get(path),
             _ => None,
         };
-        let items = self.sort_out(handle, path, cover, part, names, known.as_ref())?;
+        let items = self.sort_out(handle, path, cover, part, &names, &names, known.as_ref())?;
         let (directories, files): (Vec<Item>, Vec<Item>) = items
             .into_iter()
             .partition(|item| item.found.is_directory());
@@ -170,20 +170,22 @@ impl Walk<'_> {
         self.finish(path, cover, known, captured, flagged)
     }
 
-    /// Decides by name and kind what of a directory is captured.
-    fn sort_out(
+    /// Decides by name and kind which of `names` are captured.
+    #[expect(clippy::too_many_arguments, reason = "what is known of one directory")]
+    pub(super) fn sort_out(
         &self,
         handle: BorrowedFd<'_>,
         path: &[u8],
         cover: Cover,
         part: Part,
-        names: Vec<Vec<u8>>,
+        names: &[Vec<u8>],
+        beside: &[Vec<u8>],
         known: Option<&Record>,
     ) -> Result<Vec<Item>, StateError> {
         let mut items = Vec::with_capacity(names.len());
         let mut next_known = 0;
         let mut child = path.to_vec();
-        for name in &names {
+        for name in names {
             if path.is_empty() && OWN.contains(&name.as_slice()) {
                 continue;
             }
@@ -229,7 +231,7 @@ impl Walk<'_> {
             // What the cache knows was let in under the same rules.
             if part == Part::Files
                 && item.known.is_none()
-                && self.turn_away(handle, &child, &item, here, &names)?
+                && self.turn_away(handle, &child, &item, here, beside)?
             {
                 continue;
             }
@@ -300,7 +302,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn subdirectory(
+    pub(super) fn subdirectory(
         &self,
         handle: BorrowedFd<'_>,
         parent: &[u8],
@@ -336,7 +338,7 @@ impl Walk<'_> {
     }
 
     /// Captures something that is not a directory and not known to be unchanged.
-    fn leaf(
+    pub(super) fn leaf(
         &self,
         handle: BorrowedFd<'_>,
         parent: &[u8],
@@ -456,7 +458,7 @@ impl Walk<'_> {
 
     /// Reads the restless files once more, now that a change would show.
     /// Returns one that has changed: then all is looked at again.
-    fn settle(&self, root: BorrowedFd<'_>) -> Result<Option<TreePath>, StateError> {
+    pub(super) fn settle(&self, root: BorrowedFd<'_>) -> Result<Option<TreePath>, StateError> {
         let restless = std::mem::take(&mut *lock(&self.restless));
         let Some(latest) = restless.iter().map(|(.., changed)| *changed).max() else {
             return Ok(None);
@@ -533,7 +535,7 @@ enum Settled {
     No,
 }
 
-enum Leaf {
+pub(super) enum Leaf {
     Captured(Captured),
     Flagged(Flagged),
     Gone,
@@ -586,7 +588,7 @@ fn moment(time: safepoint_model::Timestamp) -> Moment {
 }
 
 /// The names in a directory, sorted.
-fn list(handle: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>, StateError> {
+pub(super) fn list(handle: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>, StateError> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 16 << 10];
     let mut names = Vec::new();
     let mut listing = RawDir::new(handle, &mut buffer);
@@ -601,7 +603,7 @@ fn list(handle: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>, StateError>
     Ok(names)
 }
 
-fn open_directory(
+pub(super) fn open_directory(
     parent: BorrowedFd<'_>,
     name: &[u8],
     path: &[u8],

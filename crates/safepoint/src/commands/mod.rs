@@ -20,5 +20,6 @@ pub(crate) mod status;
 pub(crate) mod trail;
 pub(crate) mod undo;
 pub(crate) mod verify;
+pub(crate) mod watch;
 
 pub(crate) use undo::{conflict_document, show_conflict};

@@ -65,6 +65,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("trail-prove", schema_for!(trail::prove::Proof)),
         ("trail-verify", schema_for!(trail::verify::Verdict)),
         ("verify", schema_for!(verify::VerifyReply)),
+        ("watch", schema_for!(watch::WatchReply)),
     ]
 }
 
