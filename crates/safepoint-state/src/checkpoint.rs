@@ -94,6 +94,7 @@ impl State {
         let sealed = seal_secrets(workspace, wanted.seal_to, &capture, &writer)?;
         let size = writer.finish()?;
         warnings.extend(self.warnings(&capture, &sealed));
+        warnings.extend(self.outside_warning(workspace));
         let snapshot = Snapshot {
             id: SnapshotId::generate(self.now(), &*self.around.entropy)?,
             workspace: workspace.root.clone(),
@@ -260,6 +261,18 @@ impl State {
         }
     }
 
+    /// In a linked work tree git keeps its state elsewhere, which is not ours to roll back.
+    fn outside_warning(&self, workspace: &Workspace) -> Option<String> {
+        let repository = self.repository(workspace)?;
+        let outside = !repository.git_dir().starts_with(&workspace.root);
+        outside.then(|| {
+            format!(
+                "git keeps the state of this work tree in `{}`: `HEAD`, index and branches are not captured, only the files",
+                repository.git_dir().display()
+            )
+        })
+    }
+
     fn head(&self, workspace: &Workspace) -> Option<String> {
         let repository = self.repository(workspace)?;
         let head = repository.head();
@@ -329,7 +342,11 @@ impl State {
         let Some(before) = recent.iter().find(fitting) else {
             return Ok(None);
         };
-        let changes = notable_changes(trees, before, snapshot)?;
+        let changes = match notable_changes(trees, before, snapshot) {
+            // That an old checkpoint is damaged must not keep a new one from being made.
+            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(None),
+            other => other?,
+        };
         if changes.is_empty() {
             return Ok(None);
         }

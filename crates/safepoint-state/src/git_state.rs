@@ -33,7 +33,15 @@ fn innermost(inside: &[u8]) -> &[u8] {
         Some(rest) => {
             // `modules/NAME/…`, where NAME may have slashes: what follows is
             // found by the names that git directories have.
-            const KNOWN: [&[u8]; 6] = [b"objects", b"refs", b"logs", b"HEAD", b"index", b"modules"];
+            const KNOWN: [&[u8]; 7] = [
+                b"objects",
+                b"refs",
+                b"logs",
+                b"HEAD",
+                b"index",
+                b"packed-refs",
+                b"modules",
+            ];
             let mut at = 0;
             for name in rest.split(|byte| *byte == b'/') {
                 if KNOWN.contains(&name) && at > 0 {
@@ -52,10 +60,21 @@ pub(crate) fn is_object(path: &[u8]) -> bool {
     inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"objects"))
 }
 
-/// Whether a path holds the list of stashes.
-pub(crate) fn is_stash(path: &[u8]) -> bool {
-    inside(path)
-        .is_some_and(|inside| matches!(innermost(inside), b"refs/stash" | b"logs/refs/stash"))
+/// Whether a path is a git directory, or holds those of submodules.
+pub(crate) fn is_repository(path: &[u8]) -> bool {
+    inside(path).is_some_and(|inside| {
+        let inner = innermost(inside);
+        inner.is_empty() || path::is_within(inner, b"modules")
+    })
+}
+
+/// The git directory, with a slash at its end, whose list of stashes a change there concerns.
+pub(crate) fn shelf(path: &[u8]) -> Option<&[u8]> {
+    let inner = innermost(inside(path)?);
+    let concerns = matches!(inner, b"refs/stash" | b"logs/refs/stash" | b"packed-refs");
+    concerns
+        .then(|| path.len() - inner.len())
+        .and_then(|end| path.get(..end))
 }
 
 /// Whether a change there is worth telling: where `HEAD` and branches point, and what is in progress.
@@ -89,7 +108,18 @@ mod tests {
         assert!(is_object(b".git/objects/ab/cdef"));
         assert!(is_object(b".git/modules/lib/x/objects/pack/p.pack"));
         assert!(!is_object(b".git/refs/heads/objects"));
-        assert!(is_stash(b".git/logs/refs/stash") && is_stash(b".git/modules/a/refs/stash"));
+        assert_eq!(shelf(b".git/logs/refs/stash"), Some(&b".git/"[..]));
+        assert_eq!(
+            shelf(b".git/modules/a/refs/stash"),
+            Some(&b".git/modules/a/"[..])
+        );
+        assert_eq!(
+            shelf(b".git/modules/a/b/packed-refs"),
+            Some(&b".git/modules/a/b/"[..])
+        );
+        assert_eq!(shelf(b".git/refs/heads/stash"), None);
+        assert!(is_repository(b"a/.git") && is_repository(b".git/modules/a/b"));
+        assert!(!is_repository(b".git/logs") && !is_repository(b".git/modules/a/logs"));
         assert!(is_notable(b".git/refs/heads/main") && !is_notable(b".git/index"));
     }
 }

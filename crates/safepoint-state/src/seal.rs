@@ -166,11 +166,14 @@ pub fn seal(plain: &[u8], recipients: &[Recipient]) -> Result<Vec<u8>, SealError
     Ok(sealed)
 }
 
+/// What was sealed, wiped from memory when it is dropped.
+pub type Plain = Zeroizing<Vec<u8>>;
+
 /// Decrypts what [`seal`] made with the first of the identities that fits.
 ///
 /// The content is wiped from memory when it is dropped. Nothing is returned
 /// unless all of it is as it was sealed.
-pub fn open(sealed: &[u8], identities: &[Identity]) -> Result<Zeroizing<Vec<u8>>, SealError> {
+pub fn open(sealed: &[u8], identities: &[Identity]) -> Result<Plain, SealError> {
     let decryptor = Decryptor::new_buffered(sealed).map_err(|_| SealError::NotSealed)?;
     let identities = identities.iter().map(|identity| &identity.0 as _);
     let mut reader = decryptor.decrypt(identities).map_err(|error| match error {

@@ -120,7 +120,7 @@ impl State {
     }
 
     pub(crate) fn journal_directory(&self) -> PathBuf {
-        self.around.state.join("journals")
+        crate::restore::journals(&self.around.state)
     }
 
     pub(crate) fn validity(

@@ -66,7 +66,7 @@ impl Undoing<'_> {
         }
         self.keep_full_directories(&mut edits)?;
         self.add_missing_parents(before, &mut edits)?;
-        let git = self.git(before, after, &mut conflicts)?;
+        let git = self.git(before, after, sink, &mut conflicts)?;
         if !conflicts.is_empty() {
             return Err(StateError::Conflict { conflicts });
         }
@@ -260,6 +260,7 @@ impl Undoing<'_> {
         &self,
         before: &Record,
         after: &Record,
+        sink: &Sink<'_>,
         conflicts: &mut Vec<FileConflict>,
     ) -> Result<Vec<Change>, StateError> {
         let (Some(before), Some(after), Some(now)) = (&before.git, &after.git, &self.present.git)
@@ -295,7 +296,8 @@ impl Undoing<'_> {
                 });
             }
         }
-        spare(wanted, &|path, entry| self.present_content(path, entry))
+        let content = |path: &[u8], entry: &Entry| self.present_content(path, entry);
+        spare(wanted, self.trees, now, &content, sink)
     }
 }
 

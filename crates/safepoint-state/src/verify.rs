@@ -41,7 +41,9 @@ impl State {
         if let Some(git) = &snapshot.record.git {
             reader.tree(git.tree)?;
         }
-        Ok(())
+        // Secrets are put in place last, when it would be too late to refuse.
+        let sealed = snapshot.record.sealed.iter();
+        reader.check(sealed.map(|sealed| sealed.content).collect())
     }
 }
 

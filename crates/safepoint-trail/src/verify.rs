@@ -424,7 +424,9 @@ fn check_entry(
     for ((what, text), last) in texts.into_iter().zip(&mut piece.last_names) {
         if text != last.as_slice() {
             text.clone_into(last);
-            piece.names.insert([what, text].concat());
+            if !text.is_empty() {
+                piece.names.insert([what, text].concat()); // an entry without an action has none
+            }
         }
     }
     if piece.leaves.is_empty() {

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use crate::commands::{
     checkpoint, diff, du, gc, init, list, log, pin, redo, rollback, schema, show, trail, undo,
-    verify,
+    verify, watch,
 };
 use crate::console::{Colour, Console, Mode};
 

@@ -93,6 +93,15 @@ impl Context {
         )?)
     }
 
+    /// Ends what a crash cut off, if there is anything: whatever the command is, it
+    /// must not work on a tree that is half-way.
+    pub(crate) fn recover(&mut self) -> Result<(), CliError> {
+        if safepoint_state::is_unfinished(&self.paths.state) {
+            self.state()?;
+        }
+        Ok(())
+    }
+
     /// Opens the snapshots, and ends what a crash cut off.
     pub(crate) fn state(&mut self) -> Result<State, CliError> {
         let trail = self.trail()?;

@@ -38,7 +38,7 @@ pub(crate) enum CliError {
     State(#[from] StateError),
     /// A checkpoint that was not made: its reply says so, beside the error.
     #[error(transparent)]
-    Checkpoint(StateError),
+    Checkpoint(Box<CliError>),
     #[error(transparent)]
     Proof(#[from] ProofError),
     #[error("cannot {action} `{}`", path.display())]
@@ -147,7 +147,8 @@ fn explain(error: &CliError) -> Explanation {
         ),
         CliError::Store(error) => explain_store(error),
         CliError::Trail(error) => explain_trail(error),
-        CliError::State(error) | CliError::Checkpoint(error) => explain_state(error),
+        CliError::State(error) => explain_state(error),
+        CliError::Checkpoint(error) => explain(error),
         CliError::Proof(_) => (
             Code::ProofInvalid,
             None,

@@ -43,12 +43,23 @@ fn run(cli: Cli) -> Exit {
         Ok(context) => context,
         Err(error) => return cli.global.console().fail(&error),
     };
-    let result =
-        dispatch(&mut context, cli.command).and_then(|exit| context.console.flush().map(|()| exit));
+    let result = recover_first(&mut context, &cli.command)
+        .and_then(|()| dispatch(&mut context, cli.command))
+        .and_then(|exit| context.console.flush().map(|()| exit));
     match result {
         Ok(exit) => exit,
         Err(error) if error.is_closed_pipe() => Exit::Done,
         Err(error) => context.console.fail(&error),
+    }
+}
+
+/// Every command that has to do with a store first ends what a crash cut off.
+fn recover_first(context: &mut Context, command: &Command) -> Result<(), CliError> {
+    match command {
+        Command::Try | Command::Completions { .. } | Command::Man { .. } | Command::Schema(_) => {
+            Ok(())
+        }
+        _ => context.recover(),
     }
 }
 

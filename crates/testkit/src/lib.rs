@@ -13,6 +13,7 @@
 
 mod env;
 mod room;
+pub mod tree;
 mod world;
 
 pub use env::{Run, TestEnv};

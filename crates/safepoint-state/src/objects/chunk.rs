@@ -95,7 +95,7 @@ mod tests {
         );
     }
 
-    const GOLDEN: &str = "?";
+    const GOLDEN: &str = "5c8cb5af182f429a";
 
     #[test]
     fn st_17_a_small_edit_changes_few_chunks() {

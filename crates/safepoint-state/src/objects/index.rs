@@ -64,6 +64,20 @@ impl Index {
             .unwrap_or(0))
     }
 
+    /// Gives it a generation that no other index had.
+    pub(super) fn renew(&self, options: &super::Options) -> Result<(), StateError> {
+        let mut random = [0; 8];
+        options.entropy.fill(&mut random)?;
+        let generation = i64::from_be_bytes(random) & (i64::MAX >> 1);
+        Ok(self.store.write(Durability::Sync, |sql| {
+            sql.execute(
+                "UPDATE object_generation SET generation = ?1",
+                &[Value::Integer(generation)],
+            )
+            .map(drop)
+        })?)
+    }
+
     pub(super) fn packs(&self) -> Result<Vec<KnownPack>, StateError> {
         Ok(self.store.read(|sql| {
             query_all(
@@ -211,7 +225,8 @@ fn read_located(row: &dyn Row) -> Result<Located, StoreError> {
 
 fn add_pack(sql: &mut dyn Sql, name: &str, bytes: u64) -> Result<i64, StoreError> {
     sql.execute(
-        "INSERT INTO object_packs (name, bytes) VALUES (?1, ?2)",
+        // Another process may have found it first, while it rebuilt an empty index.
+        "INSERT OR IGNORE INTO object_packs (name, bytes) VALUES (?1, ?2)",
         &[
             Value::Text(name),
             Value::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)),

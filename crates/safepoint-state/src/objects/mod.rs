@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use safepoint_model::Entropy;
-use safepoint_store::durable;
+use safepoint_store::{StoreError, durable};
 
 pub(crate) use chunk::LARGE;
 pub use collect::{Collected, Mode, Usage};
@@ -64,15 +64,37 @@ impl Objects {
     fn open_held(directory: &Path, options: &Options, hold: Hold) -> Result<Self, StateError> {
         let packs = directory.join("packs");
         durable::create_directory(&packs)?;
-        let lock = lock::take(
-            &directory.join("lock"),
-            hold,
-            options.lock_timeout,
-            "the object store",
-        )?;
-        let index = Index::open(&directory.join("index.db"), options.lock_timeout)?;
+        let take = |hold| {
+            lock::take(
+                &directory.join("lock"),
+                hold,
+                options.lock_timeout,
+                "the object store",
+            )
+        };
+        let path = directory.join("index.db");
+        let mut lock = take(hold)?;
+        let index = match open_index(&path, options) {
+            Err(StateError::Store(StoreError::Corrupted { .. } | StoreError::Foreign { .. })) => {
+                // It holds nothing that the packs do not. Nobody else looks at it meanwhile.
+                drop(lock);
+                let alone = take(Hold::Alone)?;
+                if open_index(&path, options).is_err() {
+                    for end in ["", "-wal", "-shm"] {
+                        durable::remove(&directory.join(format!("index.db{end}")))?;
+                    }
+                }
+                let index = open_index(&path, options)?;
+                drop(alone);
+                lock = take(hold)?;
+                index
+            }
+            other => other?,
+        };
         let mut known = index.packs()?;
         if known.is_empty() {
+            // What caches remember of an index that was lost must not be trusted.
+            index.renew(options)?;
             rebuild(&index, &packs)?;
             known = index.packs()?;
         }
@@ -131,6 +153,13 @@ impl Objects {
             cap: self.options.cap.unwrap_or(u64::MAX),
         }
     }
+}
+
+/// Opens the index, and looks whether it can be read.
+fn open_index(path: &Path, options: &Options) -> Result<Index, StateError> {
+    let index = Index::open(path, options.lock_timeout)?;
+    index.packs()?;
+    Ok(index)
 }
 
 /// Fills an empty index from the packs that are there: it was lost, or a

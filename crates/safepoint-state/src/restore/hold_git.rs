@@ -36,11 +36,18 @@ pub(super) fn hold(
     changes: &[Change],
     timeout: Duration,
 ) -> Result<Held, StateError> {
+    // One that goes as a whole is not locked: the lock would keep it from going.
+    let goes = |directory: &[u8]| {
+        changes
+            .iter()
+            .any(|change| change.path == directory && change.to.is_none())
+    };
     let mut directories: Vec<&[u8]> = changes
         .iter()
         .filter_map(|change| git_state::directory(&change.path))
         .collect();
     directories.dedup();
+    directories.retain(|directory| !goes(directory));
     let mut held = Held(Vec::new());
     for directory in directories {
         let directory = workspace.join(path::as_path(directory));

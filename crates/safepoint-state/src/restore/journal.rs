@@ -60,6 +60,11 @@ impl PathText {
     }
 }
 
+/// Where journals are kept, below the directory of states.
+pub(crate) fn directory(state: &Path) -> PathBuf {
+    state.join("journals")
+}
+
 impl Journal {
     /// Where the journal of a workspace stands: there is never more than one.
     pub(crate) fn path(directory: &Path, workspace: &Path) -> PathBuf {

@@ -19,6 +19,7 @@ mod journal;
 mod plan;
 mod recover;
 mod secrets;
+mod shelf;
 mod stage;
 
 use std::collections::HashMap;
@@ -40,9 +41,11 @@ use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, 
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind, Trees};
 use crate::{StateError, checkpoint, own, undo};
+pub(crate) use journal::directory as journals;
 use journal::{Journal, PathText, Phase};
 pub(crate) use plan::{Plan, spare};
-pub use recover::Recovered;
+pub use recover::{Recovered, is_unfinished};
+use secrets::Secrets;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -145,7 +148,11 @@ impl State {
             let sink = Sink::Store(&writer);
             self.look(workspace, &scope, &objects, &sink, progress)?
         };
-        let recipients = secrets::recipients(goal, identities);
+        let (wanted_secrets, put_secrets) = self.sealed_of(goal)?;
+        let recipients: Vec<_> = match wanted_secrets.is_empty() {
+            true => Vec::new(),
+            false => identities.iter().map(Identity::recipient).collect(),
+        };
         let sealed = checkpoint::seal_secrets(workspace, &recipients, &capture, &writer)?;
         let mut grown = writer.finish()?;
         // What is wanted.
@@ -153,9 +160,16 @@ impl State {
         let writer = objects.writer();
         let (plan, files, git) = {
             let sink = Sink::Store(&writer);
-            let plan = self.plan(workspace, goal, &scope, &reader, &reader, &capture, &sink)?;
-            let (files, git) =
-                plan.outcome(&reader, &capture, &mut |id, bytes| writer.add(id, bytes))?;
+            let told = |error| match goal {
+                Goal::Snapshot { snapshot, .. } => unrestorable(snapshot, error),
+                Goal::Without { .. } => error,
+            };
+            let plan = self
+                .plan(workspace, goal, &scope, &reader, &reader, &capture, &sink)
+                .map_err(told)?;
+            let (files, git) = plan
+                .outcome(&reader, &capture, &mut |id, bytes| writer.add(id, bytes))
+                .map_err(told)?;
             (plan, files, git)
         };
         grown += writer.finish()?;
@@ -174,18 +188,24 @@ impl State {
             format!("after {}", describe(goal)),
         )?;
         (after.record.files, after.record.git) = (files, git);
+        if !identities.is_empty() {
+            after.record.sealed.clone_from(&wanted_secrets);
+        }
+        let secrets = secrets::open(
+            &workspace.root,
+            &secrets::Wanted {
+                sealed: &wanted_secrets,
+                instead_of: put_secrets.as_deref(),
+                scope: &scope,
+            },
+            identities,
+            &reader,
+        )?;
         let observed = self.observed(&reader, &before)?;
         self.record(&before, observed.as_ref())?;
         fault::point("restore.secured");
         let journal = self.journal(workspace, goal, &scope, &before, &after)?;
-        self.carry_out(
-            workspace,
-            &objects,
-            &plan,
-            journal,
-            Some((goal, identities)),
-            progress,
-        )
+        self.carry_out(workspace, &objects, &plan, journal, secrets, progress)
     }
 
     fn scope_of(&self, goal: &Goal<'_>) -> Result<Scope, StateError> {
@@ -198,6 +218,22 @@ impl State {
                 let after = self.find(action.after.as_str())?;
                 let scope = Scope::stored(&before.record.scope)?;
                 Ok(scope.narrowed(&Scope::stored(&after.record.scope)?))
+            }
+        }
+    }
+
+    /// The secrets that a goal wants back, and, when it takes a going back back,
+    /// those that it had put in place.
+    fn sealed_of(
+        &self,
+        goal: &Goal<'_>,
+    ) -> Result<(Vec<snapshot::Sealed>, Option<Vec<snapshot::Sealed>>), StateError> {
+        match goal {
+            Goal::Snapshot { snapshot, .. } => Ok((snapshot.record.sealed.clone(), None)),
+            Goal::Without { action, .. } => {
+                let before = self.find(action.before.as_str())?;
+                let after = self.find(action.after.as_str())?;
+                Ok((before.record.sealed, Some(after.record.sealed)))
             }
         }
     }
@@ -246,6 +282,7 @@ impl State {
                 present,
                 &snapshot.record,
                 scope,
+                sink,
             ),
             Goal::Without { action, .. } => {
                 let before = self.find(action.before.as_str())?;
@@ -337,7 +374,7 @@ impl State {
         objects: &Objects,
         plan: &Plan,
         mut journal: Journal,
-        sealed: Option<(&Goal<'_>, &[Identity])>,
+        secrets: Secrets,
         progress: &Progress,
     ) -> Result<Restored, StateError> {
         let journals = self.journal_directory();
@@ -384,9 +421,7 @@ impl State {
         };
         fault::point("restore.applied");
         let mut warnings = remarks_as_warnings(plan, &staged, &remarks);
-        if let Some((goal, identities)) = sealed {
-            secrets::restore(&workspace.root, goal, identities, &reader, &mut warnings)?;
-        }
+        warnings.extend(secrets.put(&workspace.root)?);
         let (post_hash, left) =
             self.verify_restored(workspace, objects, plan, &journal, progress)?;
         for change in left.iter().take(10) {

@@ -1,11 +1,12 @@
 //! What would have to change for a workspace to be as a snapshot says.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::capture::Capture;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
+use crate::scan::Sink;
 use crate::scope::Scope;
 use crate::snapshot::{Note, Record};
 use crate::tree::{self, Change, Entry, Keep, Node, Subtree, Trees};
@@ -30,13 +31,17 @@ pub(crate) fn identical(
     present: &Capture,
     target: &Record,
     scope: &Scope,
+    sink: &Sink<'_>,
 ) -> Result<Plan, StateError> {
     let files = tree::changes(trees, Some(&present.files), Some(&target.files), scope)?;
     let git = match (&present.git, &target.git) {
-        (Some(present), Some(target)) => tree::changes(trees, Some(present), Some(target), scope)?,
+        (Some(now), Some(target)) => {
+            let git = tree::changes(trees, Some(now), Some(target), scope)?;
+            let content = |path: &[u8], entry: &Entry| content(reader, workspace, path, entry);
+            spare(git, trees, now, &content, sink)?
+        }
         _ => Vec::new(), // it was not captured: it is left as it is
     };
-    let git = spare(git, &|path, entry| content(reader, workspace, path, entry))?;
     Ok(Plan::new(present, files, git))
 }
 
@@ -187,59 +192,42 @@ fn content(
     }
 }
 
-type ContentOf<'a> = dyn Fn(&[u8], &Entry) -> Result<Vec<u8>, StateError> + 'a;
+pub(super) type ContentOf<'a> = dyn Fn(&[u8], &Entry) -> Result<Vec<u8>, StateError> + 'a;
 
 /// Takes out of the changes of git directories what is never done to them:
 /// objects are not removed, and stash entries are not taken away.
 pub(crate) fn spare(
     changes: Vec<Change>,
+    trees: &dyn Trees,
+    present: &Subtree,
     content: &ContentOf<'_>,
+    sink: &Sink<'_>,
 ) -> Result<Vec<Change>, StateError> {
-    // A repository that was not there at all goes, or comes, as a whole.
+    // A repository that was not there at all goes, or comes, as a whole; so does a
+    // directory in it that holds repositories of submodules.
+    let is_directory =
+        |side: &Option<Entry>| side.as_ref().is_some_and(|it| it.subtree().is_some());
     let whole: Vec<TreePath> = changes
         .iter()
         .filter(|change| {
-            git_state::inside(&change.path).is_some_and(<[u8]>::is_empty)
-                && (change.from.is_none() || change.to.is_none())
+            git_state::is_repository(&change.path)
+                && (is_directory(&change.from) && change.to.is_none()
+                    || is_directory(&change.to) && change.from.is_none())
         })
         .map(|change| change.path.clone())
         .collect();
-    let mut shelves: HashMap<TreePath, bool> = HashMap::new();
-    for change in &changes {
-        if git_state::is_stash(&change.path) && change.path.ends_with(b"logs/refs/stash") {
-            let bytes = |side: &Option<Entry>| match side {
-                Some(entry) => content(&change.path, entry),
-                None => Ok(Vec::new()),
-            };
-            let (present, wanted) = (bytes(&change.from)?, bytes(&change.to)?);
-            let shelf = change
-                .path
-                .strip_suffix(b"logs/refs/stash")
-                .unwrap_or_default();
-            shelves.insert(shelf.to_vec(), present.starts_with(&wanted));
-        }
-    }
-    let shelf_grew = |path: &[u8]| {
-        let shelf = path
-            .strip_suffix(b"logs/refs/stash")
-            .or_else(|| path.strip_suffix(b"refs/stash"))
-            .unwrap_or_default();
-        shelves.get(shelf).copied().unwrap_or(false)
-    };
-    Ok(changes
+    let is_whole = |path: &[u8]| whole.iter().any(|whole| path::is_within(path, whole));
+    let (whole_changes, changes) = changes
+        .into_iter()
+        .partition::<Vec<Change>, _>(|change| is_whole(&change.path));
+    let mut kept: Vec<Change> = super::shelf::keep(changes, trees, present, content, sink)?
         .into_iter()
         .filter(|change| {
-            if whole
-                .iter()
-                .any(|whole| path::is_within(&change.path, whole))
-            {
-                return true;
-            }
-            if git_state::is_stash(&change.path) {
-                return !shelf_grew(&change.path);
-            }
             let object = git_state::is_object(&change.path);
             !(object && (change.to.is_none() || change.kind() == tree::ChangeKind::Time))
         })
-        .collect())
+        .collect();
+    kept.extend(whole_changes);
+    kept.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(kept)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use safepoint_store::fault;
 
-use super::journal::{Journal, Phase};
+use super::journal::{Journal, Phase, directory as journals};
 use super::{Plan, plan, stage, workspace_of};
 use crate::StateError;
 use crate::lock::{self, Hold};
@@ -24,6 +24,11 @@ pub struct Recovered {
     pub summary: String,
     /// Whether it was brought to its end; otherwise nothing had been touched, and it was dropped.
     pub finished: bool,
+}
+
+/// Whether a going back may have been cut off: a look at one directory.
+pub fn is_unfinished(state: &Path) -> bool {
+    Journal::all(&journals(state)).is_ok_and(|found| !found.is_empty())
 }
 
 impl State {
@@ -98,14 +103,18 @@ impl State {
         let found = self.automatic(workspace, scope, &capture, reason)?;
         self.record(&found, None)?;
         let reader = objects.reader();
-        plan::identical(
+        let writer = objects.writer();
+        let plan = plan::identical(
             &reader,
             &reader,
             &workspace.root,
             &capture,
             &journal.record,
             scope,
-        )
+            &Sink::Store(&writer),
+        )?;
+        writer.finish()?;
+        Ok(plan)
     }
 
     /// Goes on from the middle. The journal says "applying" throughout.

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{Mode, OFlags, fgetxattr, flistxattr, fstat, openat};
+use rustix::fs::{Mode, OFlags, fgetxattr, flistxattr, flistxattr_query, fstat, openat};
 use rustix::io::Errno;
 
 use super::stat::Found;
@@ -218,7 +218,7 @@ fn stat(handle: impl AsFd, path: &[u8]) -> Result<Found, StateError> {
 /// The extended attributes that a user can set and restore, sorted by name.
 pub(crate) fn attributes(handle: BorrowedFd<'_>) -> Result<Attributes, Errno> {
     let mut names: Vec<u8> = vec![0; 0];
-    let length = match flistxattr(handle, &mut [0_u8; 0][..]) {
+    let length = match flistxattr_query(handle) {
         Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
         Ok(length) => length,
         Err(error) => return Err(error),

@@ -322,7 +322,8 @@ mod tests {
             entries.sort_by(|a, b| a.name.cmp(&b.name));
             entries.dedup_by(|a, b| a.name == b.name);
             let encoded = encode(&entries);
-            prop_assert_eq!(decode(&encoded).as_ref(), Some(&entries));
+            let decoded = decode(&encoded);
+            prop_assert_eq!(decoded.as_ref(), Some(&entries));
             // Cut short or with something behind it, it is no tree.
             let shorter = encoded.get(..encoded.len() - 1).unwrap();
             prop_assert_eq!(decode(shorter), None);

@@ -143,6 +143,16 @@ impl From<&Note> for NoteDocument {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let (made, scope) =
+        make(context, arguments).map_err(|error| CliError::Checkpoint(Box::new(error)))?;
+    context.console.value(&reply(&made, &scope), show)?;
+    for warning in &made.warnings {
+        context.console.warn(warning);
+    }
+    Ok(Exit::Done)
+}
+
+fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), CliError> {
     let workspace = context.workspace()?;
     let now = SystemClock.now();
     let expiry = read_expiry(arguments.expiry.as_deref(), now)?;
@@ -165,18 +175,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         seal_to: &seal_to,
     };
     let progress = Progress::default();
-    let made = context
-        .console
-        .watching(&progress, || {
-            state.checkpoint(&workspace, &wanted, &progress)
-        })
-        .map_err(CliError::Checkpoint)?;
-    let reply = reply(&made, &scope);
-    context.console.value(&reply, show)?;
-    for warning in &made.warnings {
-        context.console.warn(warning);
-    }
-    Ok(Exit::Done)
+    let made = context.console.watching(&progress, || {
+        state.checkpoint(&workspace, &wanted, &progress)
+    })?;
+    Ok((made, scope))
 }
 
 fn read_expiry(text: Option<&str>, now: Timestamp) -> Result<Expiry, CliError> {
@@ -203,7 +205,7 @@ fn refuse_foreign_scopes(scope: &[OsString]) -> Result<(), CliError> {
         .iter()
         .any(|scheme| bytes.starts_with(scheme.as_bytes()));
         if foreign {
-            return Err(CliError::Checkpoint(StateError::BadScope {
+            return Err(CliError::State(StateError::BadScope {
                 scope: one.to_string_lossy().into_owned(),
                 why: "this version captures files and git state only".to_owned(),
             }));

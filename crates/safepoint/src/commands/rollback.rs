@@ -94,8 +94,9 @@ fn refuse_unknown(
     let reader = objects.reader();
     for path in scope.paths() {
         let there = workspace.root.join(safepoint_state::path::as_path(path));
-        let captured = safepoint_state::tree::entry_at(&reader, &snapshot.record.files, path)?;
-        if captured.is_none() && there.symlink_metadata().is_err() {
+        // One that is damaged is told of by the roll back itself.
+        let captured = safepoint_state::tree::entry_at(&reader, &snapshot.record.files, path);
+        if captured.is_ok_and(|captured| captured.is_none()) && there.symlink_metadata().is_err() {
             return Err(StateError::EmptyScope {
                 scope: safepoint_state::path::display(path),
             }

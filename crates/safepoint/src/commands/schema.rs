@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 use super::{
-    checkpoint, diff, du, gc, init, list, log, pin, restoring, show, status, trail, verify,
+    checkpoint, diff, du, gc, init, list, log, pin, restoring, show, status, trail, verify, watch,
 };
 use crate::context::Context;
 use crate::error::CliError;

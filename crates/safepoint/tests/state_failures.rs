@@ -1,0 +1,512 @@
+//! What goes wrong, and that nothing is lost by it.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use testkit::tree::{assert_same, look};
+use testkit::{Run, TestEnv};
+
+fn env() -> TestEnv {
+    TestEnv::new(env!("CARGO_BIN_EXE_safepoint"))
+}
+
+fn checkpoint(env: &TestEnv) -> String {
+    let reply = env.json(&["checkpoint"]);
+    reply["checkpoint_id"].as_str().unwrap().to_owned()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Every path at and below `root`, the deepest last.
+fn below(root: &Path) -> Vec<PathBuf> {
+    let mut found = vec![root.to_owned()];
+    let mut at = 0;
+    while let Some(path) = found.get(at).cloned() {
+        at += 1;
+        if path.symlink_metadata().unwrap().is_dir() {
+            found.extend(fs::read_dir(path).unwrap().map(|it| it.unwrap().path()));
+        }
+    }
+    found
+}
+
+/// Takes the right to write away, or gives it back.
+fn set_writable(root: &Path, writable: bool) {
+    let mut paths = below(root);
+    if !writable {
+        paths.reverse();
+    }
+    for path in paths {
+        let mut mode = path.metadata().unwrap().permissions().mode();
+        mode = if writable {
+            mode | 0o200
+        } else {
+            mode & !0o222
+        };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+/// Runs the binary as somebody whom permissions bind, whoever runs the tests.
+fn run_bound(env: &TestEnv, arguments: &[&str]) -> Run {
+    let command = env.command(arguments);
+    let output = if is_root() {
+        const NOBODY: u32 = 65_534;
+        for path in below(env.root()) {
+            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        // Where the binary lies others may not be allowed to go.
+        let binary = env.root().join("safepoint");
+        if !binary.exists() && fs::hard_link(command.get_program(), &binary).is_err() {
+            fs::copy(command.get_program(), &binary).unwrap();
+        }
+        let mut bound = Command::new("setpriv");
+        bound
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(binary)
+            .args(command.get_args())
+            .current_dir(command.get_current_dir().unwrap())
+            .env_clear()
+            .envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            );
+        bound.output().unwrap()
+    } else {
+        let mut command = command;
+        command.output().unwrap()
+    };
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Expects that no checkpoint was made, with an error that says where and why.
+#[track_caller]
+fn assert_not_made(run: &Run, place: &str) -> Value {
+    assert_ne!(run.code, 0, "{run:?}");
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reply["checkpoint_created"], json!(false), "{run:?}");
+    assert!(reply.get("checkpoint_id").is_none(), "{run:?}");
+    for field in ["location", "message"] {
+        let text = reply["error"][field].as_str().unwrap_or_default();
+        assert!(text.contains(place), "{field} without {place}: {run:?}");
+    }
+    assert!(reply["error"]["suggestion"].is_string(), "{run:?}");
+    reply
+}
+
+fn manifests(env: &TestEnv) -> usize {
+    let Ok(list) = fs::read_dir(env.project().join(".checkpoints")) else {
+        return 0;
+    };
+    list.filter(|it| {
+        let name = it.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with("chk_")
+    })
+    .count()
+}
+
+fn packs(env: &TestEnv) -> Vec<PathBuf> {
+    let list = fs::read_dir(env.home().join("data/objects/packs")).unwrap();
+    list.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn noise(seed: u8, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    blake3::Hasher::new()
+        .update(&[seed])
+        .finalize_xof()
+        .fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn st_40_a_read_only_store_makes_no_checkpoint_and_loses_none() {
+    let env = env();
+    env.write("project/a", "a");
+    let first = run_bound(&env, &["checkpoint", "--json"]);
+    assert_eq!(first.code, 0, "{first:?}");
+    let listed = run_bound(&env, &["list", "--json"]).stdout;
+    env.write("project/b", "b");
+    set_writable(&env.home(), false);
+    let run = run_bound(&env, &["checkpoint", "--json"]);
+    set_writable(&env.home(), true);
+    assert_not_made(&run, env.home().to_str().unwrap());
+    assert_eq!(manifests(&env), 1);
+    assert_eq!(run_bound(&env, &["list", "--json"]).stdout, listed);
+    let first: Value = serde_json::from_str(&first.stdout).unwrap();
+    let id = first["checkpoint_id"].as_str().unwrap();
+    assert_eq!(run_bound(&env, &["verify", id]).code, 0);
+    assert_eq!(run_bound(&env, &["checkpoint"]).code, 0);
+}
+
+#[test]
+fn st_40_a_store_that_cannot_even_be_made_is_said_so() {
+    let mut env = env();
+    env.write("project/a", "a");
+    let closed = env.root().join("closed");
+    fs::create_dir(&closed).unwrap();
+    set_writable(&closed, false);
+    env.set("SAFEPOINT_HOME", closed.join("home").to_str().unwrap());
+    let run = run_bound(&env, &["checkpoint", "--json"]);
+    assert_not_made(&run, closed.to_str().unwrap());
+    assert_eq!(manifests(&env), 0);
+    assert!(!env.project().join(".checkpoints").exists());
+}
+
+#[test]
+fn st_40_a_file_that_may_not_be_read_is_named() {
+    let env = env();
+    env.write("project/a", "a");
+    let path = env.write("project/sub/private", "x");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    let run = run_bound(&env, &["checkpoint", "--json"]);
+    assert_not_made(&run, "sub/private");
+    assert_eq!(manifests(&env), 0);
+    let listed = run_bound(&env, &["list", "-a", "--json"]).stdout;
+    assert_eq!(listed.trim(), r#"{"checkpoints":[]}"#);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(run_bound(&env, &["checkpoint"]).code, 0);
+}
+
+#[test]
+fn st_40_a_workspace_that_may_not_be_written_is_said_so() {
+    let env = env();
+    env.write("project/a", "a");
+    set_writable(&env.project(), false);
+    let run = run_bound(&env, &["checkpoint", "--json"]);
+    assert_not_made(&run, ".checkpoints");
+    set_writable(&env.project(), true);
+    let listed = run_bound(&env, &["list", "-a", "--json"]).stdout;
+    assert_eq!(listed.trim(), r#"{"checkpoints":[]}"#);
+}
+
+/// A disk of its own; none where the tests may not mount.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn at(place: &Path, size: &str) -> Option<Self> {
+        fs::create_dir_all(place).unwrap();
+        let option = format!("size={size}");
+        let mounted = is_root()
+            && Command::new("mount")
+                .args(["-t", "tmpfs", "-o", &option, "tmpfs"])
+                .arg(place)
+                .output()
+                .is_ok_and(|output| output.status.success());
+        if !mounted {
+            eprintln!("skipped: only a superuser can mount a small disk");
+        }
+        mounted.then(|| Self(place.to_owned()))
+    }
+
+    fn resize(&self, size: &str) {
+        let option = format!("remount,size={size}");
+        let mut command = Command::new("mount");
+        let output = command.args(["-o", &option]).arg(&self.0).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn st_40_a_full_disk_under_the_store_leaves_nothing_half_made() {
+    let env = env();
+    let Some(disk) = Disk::at(&env.home(), "3m") else {
+        return;
+    };
+    env.write("project/a", "a");
+    let first = checkpoint(&env);
+    fs::write(env.project().join("big"), noise(1, 8 << 20)).unwrap();
+    let run = env.run(&["checkpoint", "--json"]);
+    let reply = assert_not_made(&run, env.home().to_str().unwrap());
+    assert_eq!(run.code, 5, "{reply}");
+    assert_eq!(manifests(&env), 1);
+    disk.resize("64m");
+    let listed = env.json(&["list"]);
+    assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 1);
+    env.json(&["verify", &first]);
+    let second = checkpoint(&env);
+    env.json(&["verify", &second]);
+    assert_eq!(env.run(&["trail", "verify"]).code, 0);
+}
+
+#[test]
+fn st_40_a_full_disk_under_the_workspace_leaves_it_as_it_was() {
+    let env = env();
+    let Some(_disk) = Disk::at(&env.project(), "4m") else {
+        return;
+    };
+    fs::write(env.project().join("old"), noise(1, 2 << 20)).unwrap();
+    let id = checkpoint(&env);
+    fs::remove_file(env.project().join("old")).unwrap();
+    fs::write(env.project().join("new"), noise(2, 3 << 20)).unwrap();
+    let before = look(&env.project());
+    let run = env.run(&["rollback", &id, "--json"]);
+    assert_ne!(run.code, 0, "{run:?}");
+    assert_same(&before, &look(&env.project()));
+    fs::remove_file(env.project().join("new")).unwrap();
+    env.json(&["rollback", &id]);
+    assert_eq!(
+        fs::read(env.project().join("old")).unwrap(),
+        noise(1, 2 << 20)
+    );
+}
+
+#[test]
+fn st_14_a_file_that_never_holds_still_fails_the_checkpoint_by_name() {
+    let env = env();
+    env.write("project/quiet", "quiet");
+    let path = env.project().join("busy.log");
+    fs::write(&path, noise(3, 4 << 20)).unwrap();
+    let stop = AtomicBool::new(false);
+    let begun = AtomicBool::new(false);
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = fs::File::options().append(true).open(&path).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                file.write_all(b"one more line\n").unwrap();
+                begun.store(true, Ordering::Relaxed);
+                if file.metadata().unwrap().len() > 32 << 20 {
+                    file.set_len(4 << 20).unwrap();
+                }
+            }
+        });
+        while !begun.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        let run = env.run(&["checkpoint", "--json"]);
+        stop.store(true, Ordering::Relaxed);
+        run
+    });
+    let reply = assert_not_made(&run, "busy.log");
+    assert_eq!(reply["error"]["name"], "FILE_UNSTABLE");
+    assert_eq!(manifests(&env), 0);
+    assert_eq!(env.json(&["list", "-a"]), json!({ "checkpoints": [] }));
+    let reply = env.json(&["checkpoint"]);
+    assert_eq!(reply["checkpoint_created"], true);
+}
+
+/// Enough content for several blocks.
+fn stored() -> (TestEnv, String) {
+    let env = env();
+    for number in 0..24_u8 {
+        let path = format!("project/d{}/e{number}/f{number}", number % 4);
+        env.write(&path, "");
+        fs::write(env.root().join(path), noise(number, 60_000)).unwrap();
+    }
+    let id = checkpoint(&env);
+    (env, id)
+}
+
+fn assert_unrestorable(env: &TestEnv, id: &str, why: &str) {
+    let before = look(&env.project());
+    let run = env.run(&["rollback", id, "--json"]);
+    assert_eq!(run.code, 1, "{why}: {run:?}");
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reply["error"]["code"], "F503", "{why}: {run:?}");
+    assert_eq!(reply["error"]["name"], "ROLLBACK_FAILED");
+    assert_same(&before, &look(&env.project()));
+    assert_ne!(env.run(&["verify", id]).code, 0, "{why}");
+}
+
+#[test]
+fn st_33_one_flipped_byte_anywhere_in_the_store_and_nothing_is_touched() {
+    let (env, id) = stored();
+    let whole = look(&env.project());
+    for entry in fs::read_dir(env.project()).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.ends_with(".checkpoints") && !path.ends_with(".audit") {
+            fs::remove_dir_all(path).unwrap();
+        }
+    }
+    env.write("project/new", "made since");
+    let pack = packs(&env).remove(0);
+    let bytes = fs::read(&pack).unwrap();
+    fs::set_permissions(&pack, fs::Permissions::from_mode(0o600)).unwrap();
+    // The list at the end of a pack is needed only when the index is lost.
+    for step in 0..20 {
+        let at = 16 + step * (bytes.len() * 99 / 100 - 16) / 20;
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        fs::write(&pack, damaged).unwrap();
+        assert_unrestorable(&env, &id, &format!("byte {at} of {}", bytes.len()));
+    }
+    fs::write(&pack, &bytes[..bytes.len() / 2]).unwrap();
+    assert_unrestorable(&env, &id, "cut in half");
+    fs::remove_file(&pack).unwrap();
+    assert_unrestorable(&env, &id, "gone");
+    fs::write(&pack, &bytes).unwrap();
+    env.json(&["rollback", &id]);
+    assert_same(&whole, &look(&env.project()));
+}
+
+#[test]
+fn st_40_an_index_that_is_lost_or_damaged_is_made_again_from_the_packs() {
+    let (env, id) = stored();
+    let whole = look(&env.project());
+    let index = env.home().join("data/objects/index.db");
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 4] = [
+        ("gone", |_| {}),
+        ("empty", |path| fs::write(path, "").unwrap()),
+        ("not a database", |path| {
+            fs::write(path, "x".repeat(9_000)).unwrap()
+        }),
+        ("cut off", |path| {
+            fs::write(path, &b"SQLite format 3\0\x10\0\x01\x01"[..]).unwrap()
+        }),
+    ];
+    for (what, damage) in damages {
+        for name in ["index.db", "index.db-wal", "index.db-shm"] {
+            let _ = fs::remove_file(index.with_file_name(name));
+        }
+        damage(&index);
+        let run = env.run(&["verify", &id]);
+        assert_eq!(run.code, 0, "{what}: {run:?}");
+        fs::remove_dir_all(env.project().join("d0")).unwrap();
+        env.json(&["rollback", &id]);
+        assert_same(&whole, &look(&env.project()));
+    }
+}
+
+/// Lets a checkpoint expire without waiting for it.
+fn expire(env: &TestEnv, id: &str) {
+    let store = rusqlite::Connection::open(env.home().join("data/store.db")).unwrap();
+    let set = "UPDATE state_snapshots SET expiry = 1 WHERE id = ?1";
+    assert_eq!(store.execute(set, [id]).unwrap(), 1);
+}
+
+#[test]
+fn st_07_only_gc_deletes_and_only_what_has_expired_and_is_not_pinned() {
+    let env = env();
+    let with = |seed: u8| {
+        fs::write(env.project().join("f"), noise(seed, 300_000)).unwrap();
+        let reply = env.json(&["checkpoint", "--expiry", "1h"]);
+        reply["checkpoint_id"].as_str().unwrap().to_owned()
+    };
+    let (expired, pinned, valid) = (with(1), with(2), with(3));
+    expire(&env, &expired);
+    expire(&env, &pinned);
+    env.json(&["pin", &pinned]);
+    let used = env.json(&["du"])["bytes"].as_u64().unwrap();
+    let dry = env.json(&["gc", "--dry-run"]);
+    assert_eq!(dry["deleted"], json!([expired]));
+    assert_eq!(
+        env.json(&["list"])["checkpoints"].as_array().unwrap().len(),
+        3
+    );
+    assert_eq!(env.json(&["du"])["bytes"], used);
+    let done = env.json(&["gc"]);
+    assert_eq!(done["deleted"], json!([expired]));
+    assert!(env.json(&["du"])["bytes"].as_u64().unwrap() + 250_000 < used);
+    assert_eq!(env.run(&["verify", &expired]).code, 8);
+    for (id, seed) in [(&pinned, 2), (&valid, 3)] {
+        env.json(&["verify", id]);
+        env.json(&["rollback", id, "--expired"]);
+        assert_eq!(
+            fs::read(env.project().join("f")).unwrap(),
+            noise(seed, 300_000)
+        );
+    }
+    // A second time there is nothing left to do.
+    assert_eq!(env.json(&["gc"])["deleted"], json!([]));
+    assert_eq!(env.run(&["trail", "verify"]).code, 0);
+}
+
+#[test]
+fn st_06_what_was_known_of_deleted_content_is_not_trusted_after_the_index_is_lost() {
+    let env = env();
+    fs::write(env.project().join("f"), noise(1, 100_000)).unwrap();
+    let reply = env.json(&["checkpoint", "--expiry", "1h"]);
+    expire(&env, reply["checkpoint_id"].as_str().unwrap());
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("g"), noise(2, 100_000)).unwrap();
+    env.json(&["-C", other.to_str().unwrap(), "checkpoint"]);
+    assert_eq!(env.json(&["gc"])["deleted"].as_array().unwrap().len(), 1);
+    for name in ["index.db", "index.db-wal", "index.db-shm"] {
+        let _ = fs::remove_file(env.home().join("data/objects").join(name));
+    }
+    let again = checkpoint(&env);
+    env.json(&["verify", &again]);
+}
+
+#[test]
+fn st_33_a_sealed_secret_that_is_damaged_keeps_the_tree_untouched() {
+    let env = env();
+    env.write("project/.env", "A=b\n");
+    env.write("project/a", "a\n");
+    env.json(&["checkpoint"]);
+    // Only the sealed secret is new.
+    let known = packs(&env);
+    let reply = env.json(&["checkpoint", "--seal-sensitive"]);
+    let id = reply["checkpoint_id"].as_str().unwrap();
+    let pack = packs(&env)
+        .into_iter()
+        .find(|it| !known.contains(it))
+        .unwrap();
+    let mut bytes = fs::read(&pack).unwrap();
+    bytes[60] ^= 1;
+    fs::set_permissions(&pack, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&pack, bytes).unwrap();
+    env.write("project/.env", "A=changed\n");
+    env.write("project/a", "changed\n");
+    assert_unrestorable(&env, id, "sealed");
+    assert_eq!(env.run(&["list"]).code, 0);
+}
+
+#[test]
+fn st_41_gc_beside_checkpoints_takes_nothing_that_is_needed() {
+    let env = env();
+    let start = |arguments: &[&str]| {
+        let mut command = env.command(arguments);
+        command
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let mut ids = Vec::new();
+    for round in 0..6_u8 {
+        fs::write(env.project().join("f"), noise(round, 200_000)).unwrap();
+        let running = [
+            start(&["checkpoint", "--json"]),
+            start(&["gc", "--json"]),
+            start(&["checkpoint", "--json"]),
+        ];
+        for child in running {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+            ids.extend(reply["checkpoint_id"].as_str().map(str::to_owned));
+        }
+    }
+    assert_eq!(ids.len(), 12);
+    for id in ids {
+        env.json(&["verify", &id]);
+    }
+}

@@ -1,0 +1,466 @@
+//! Rolling back, undoing and redoing, from the outside.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+use testkit::TestEnv;
+use testkit::tree::{assert_same, look};
+
+fn env() -> TestEnv {
+    TestEnv::new(env!("CARGO_BIN_EXE_safepoint"))
+}
+
+fn checkpoint(env: &TestEnv) -> String {
+    let reply = env.json(&["checkpoint"]);
+    reply["checkpoint_id"].as_str().unwrap().to_owned()
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn read(env: &TestEnv, path: &str) -> String {
+    fs::read_to_string(env.project().join(path)).unwrap()
+}
+
+fn changes(reply: &Value) -> BTreeSet<(String, String)> {
+    let list = reply.as_array().unwrap();
+    list.iter()
+        .map(|one| {
+            let text = |name: &str| one[name].as_str().unwrap().to_owned();
+            (text("path"), text("change"))
+        })
+        .collect()
+}
+
+fn of(expected: &[(&str, &str)]) -> BTreeSet<(String, String)> {
+    let owned = |(path, change): &(&str, &str)| ((*path).to_owned(), (*change).to_owned());
+    expected.iter().map(owned).collect()
+}
+
+/// A tree with everything that a roll back must bring back.
+fn filled() -> TestEnv {
+    let env = env();
+    let root = env.project();
+    for path in [
+        "a.txt",
+        "gone.txt",
+        "src/x.rs",
+        "src/y.rs",
+        "deep/1/2/3/f",
+        "becomes-directory",
+    ] {
+        env.write(&format!("project/{path}"), &format!("{path}\n"));
+    }
+    fs::create_dir(root.join("empty")).unwrap();
+    fs::create_dir(root.join("locked")).unwrap();
+    env.write("project/locked/inside", "inside\n");
+    env.write("project/becomes-file/in", "in\n");
+    fs::write(root.join(OsStr::from_bytes(b"raw\xfe\nname")), "raw").unwrap();
+    fs::hard_link(root.join("a.txt"), root.join("src/same-as-a")).unwrap();
+    symlink("a.txt", root.join("link")).unwrap();
+    symlink("not/there", root.join("dangling")).unwrap();
+    symlink("src", root.join("to-directory")).unwrap();
+    let sparse = fs::File::create(root.join("sparse")).unwrap();
+    sparse.set_len(5 << 20).unwrap();
+    let _ = rustix::fs::lsetxattr(
+        root.join("a.txt"),
+        "user.note",
+        b"kept",
+        rustix::fs::XattrFlags::empty(),
+    ); // not every file system has them
+    mode(&root.join("src/x.rs"), 0o755);
+    mode(&root.join("locked/inside"), 0o400);
+    mode(&root.join("locked"), 0o555);
+    env
+}
+
+/// Does everything to it that can be done.
+fn wreck(root: &Path) {
+    mode(&root.join("locked"), 0o755);
+    mode(&root.join("locked/inside"), 0o600);
+    fs::write(root.join("locked/inside"), "changed").unwrap();
+    fs::write(root.join("a.txt"), "changed through one of its names\n").unwrap();
+    fs::remove_file(root.join("gone.txt")).unwrap();
+    fs::remove_dir_all(root.join("deep")).unwrap();
+    fs::remove_dir(root.join("empty")).unwrap();
+    fs::remove_file(root.join("becomes-directory")).unwrap();
+    fs::create_dir_all(root.join("becomes-directory/sub")).unwrap();
+    fs::write(root.join("becomes-directory/sub/f"), "f").unwrap();
+    fs::remove_dir_all(root.join("becomes-file")).unwrap();
+    fs::write(root.join("becomes-file"), "now a file").unwrap();
+    for link in ["link", "dangling", "to-directory"] {
+        fs::remove_file(root.join(link)).unwrap();
+    }
+    symlink("elsewhere", root.join("link")).unwrap();
+    fs::create_dir(root.join("to-directory")).unwrap();
+    fs::write(root.join("to-directory/x.rs"), "not src").unwrap();
+    mode(&root.join("src/x.rs"), 0o644);
+    fs::remove_file(root.join("src/same-as-a")).unwrap();
+    fs::copy(root.join("a.txt"), root.join("src/same-as-a")).unwrap();
+    fs::remove_file(root.join("sparse")).unwrap();
+    fs::create_dir_all(root.join("new/er")).unwrap();
+    fs::write(root.join("new/er/file"), "created since").unwrap();
+}
+
+#[test]
+fn st_30_a_roll_back_makes_everything_identical() {
+    let env = filled();
+    let before = look(&env.project());
+    let id = checkpoint(&env);
+    wreck(&env.project());
+    let wrecked = look(&env.project());
+    let reply = env.json(&["rollback", &id]);
+    assert_same(&before, &look(&env.project()));
+    let told = changes(&reply["changes_reverted"]);
+    for expected in [
+        ("new/er/file", "deleted"),
+        ("gone.txt", "created"),
+        ("a.txt", "modified"),
+        ("empty", "created"),
+        ("src/x.rs", "metadata"),
+    ] {
+        assert!(
+            told.is_superset(&of(&[expected])),
+            "{expected:?} in {told:?}"
+        );
+    }
+    assert!(!told.iter().any(|(path, _)| path == "src/y.rs"), "{told:?}");
+    // ST-31: and any roll back can itself be taken back.
+    env.json(&["redo"]);
+    assert_same(&wrecked, &look(&env.project()));
+    env.json(&["undo"]);
+    env.json(&["rollback", &id]);
+    assert_same(&before, &look(&env.project()));
+}
+
+#[test]
+fn st_30_a_roll_back_of_an_unchanged_tree_changes_nothing() {
+    let env = filled();
+    let id = checkpoint(&env);
+    let before = look(&env.project());
+    let reply = env.json(&["rollback", &id]);
+    assert_eq!(reply["changes_reverted"], json!([]));
+    assert_eq!(reply["verification"]["match"], true);
+    assert_same(&before, &look(&env.project()));
+}
+
+#[test]
+fn st_30_what_is_outside_the_scope_or_was_left_out_is_never_touched() {
+    let env = env();
+    for path in ["src/a", "docs/b", "node_modules/m/i.js"] {
+        env.write(&format!("project/{path}"), "old");
+    }
+    let outside = env.write("outside", "outside");
+    symlink(&outside, env.project().join("src/out")).unwrap();
+    let reply = env.json(&["checkpoint", "src"]);
+    let id = reply["checkpoint_id"].as_str().unwrap();
+    let whole = checkpoint(&env);
+    for path in [
+        "src/a",
+        "docs/b",
+        "node_modules/m/i.js",
+        "src/new",
+        "docs/new",
+    ] {
+        env.write(&format!("project/{path}"), "new");
+    }
+    fs::write(&outside, "changed through the link").unwrap();
+    env.json(&["rollback", id]);
+    assert_eq!(read(&env, "src/a"), "old");
+    assert!(!env.project().join("src/new").exists());
+    assert_eq!(read(&env, "docs/b"), "new");
+    assert_eq!(read(&env, "docs/new"), "new");
+    env.json(&["rollback", &whole]);
+    assert_eq!(read(&env, "docs/b"), "old");
+    assert_eq!(read(&env, "node_modules/m/i.js"), "new");
+    assert_eq!(
+        fs::read_to_string(outside).unwrap(),
+        "changed through the link"
+    );
+}
+
+#[test]
+fn st_31_the_state_before_a_roll_back_is_a_checkpoint_of_its_own() {
+    let env = filled();
+    let id = checkpoint(&env);
+    wreck(&env.project());
+    let wrecked = look(&env.project());
+    let reply = env.json(&["rollback", &id]);
+    let safety = reply["safety_checkpoint_id"].as_str().unwrap();
+    env.json(&["verify", safety]);
+    env.write("project/a.txt", "and later something else");
+    env.json(&["rollback", safety]);
+    assert_same(&wrecked, &look(&env.project()));
+}
+
+#[test]
+fn st_32_a_dry_run_shows_the_plan_and_touches_nothing() {
+    let env = filled();
+    let id = checkpoint(&env);
+    wreck(&env.project());
+    let wrecked = look(&env.project());
+    let listed = env.json(&["list", "-a"]);
+    let plan = env.json(&["rollback", &id, "--dry-run"]);
+    assert_eq!(
+        (&plan["dry_run"], &plan["rolled_back"]),
+        (&json!(true), &json!(false))
+    );
+    let diff = plan["diff"].as_str().unwrap();
+    assert!(diff.contains("-changed through one of its names"), "{diff}");
+    assert!(diff.contains("+a.txt"), "{diff}");
+    assert_same(&wrecked, &look(&env.project()));
+    assert_eq!(env.json(&["list", "-a"]), listed);
+    let done = env.json(&["rollback", &id]);
+    assert_eq!(plan["changes"], done["changes_reverted"]);
+}
+
+#[test]
+fn st_32_no_temporary_files_remain() {
+    let env = filled();
+    let id = checkpoint(&env);
+    wreck(&env.project());
+    env.json(&["rollback", &id]);
+    let names = |place: PathBuf| -> Vec<String> {
+        let list = fs::read_dir(place).unwrap();
+        let mut names: Vec<String> = list
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names(env.project().join(".checkpoints")),
+        [".gitignore", &id]
+    );
+    let journals = env.home().join("state/journals");
+    assert_eq!(names(journals), Vec::<String>::new());
+}
+
+#[test]
+fn st_34_paths_can_be_chosen() {
+    let env = env();
+    for path in ["src/a", "src/b", "docs/c", "top"] {
+        env.write(&format!("project/{path}"), "old");
+    }
+    let id = checkpoint(&env);
+    for path in ["src/a", "src/b", "docs/c", "top", "src/new"] {
+        env.write(&format!("project/{path}"), "new");
+    }
+    let reply = env.json(&["rollback", &id, "src/a", "top"]);
+    let told = changes(&reply["changes_reverted"]);
+    assert_eq!(told, of(&[("src/a", "modified"), ("top", "modified")]));
+    assert_eq!(
+        (read(&env, "src/b"), read(&env, "docs/c")),
+        ("new".into(), "new".into())
+    );
+    let reply = env.json(&["rollback", &id, "src/"]);
+    let told = changes(&reply["changes_reverted"]);
+    assert!(told.is_superset(&of(&[("src/b", "modified"), ("src/new", "deleted")])));
+    assert_eq!(read(&env, "docs/c"), "new");
+    let before = look(&env.project());
+    assert_eq!(env.run(&["rollback", &id, "no/such/path"]).code, 7);
+    assert_eq!(env.run(&["rollback", &id, "../escape"]).code, 7);
+    assert_same(&before, &look(&env.project()));
+    env.json(&["redo"]);
+    assert_eq!(read(&env, "src/new"), "new");
+}
+
+/// Three lines that are far enough apart.
+fn lines(first: &str, middle: &str, last: &str) -> String {
+    format!("{first}\n2\n3\n4\n5\n{middle}\n7\n8\n9\n10\n{last}\n")
+}
+
+#[test]
+fn st_35_one_action_in_the_middle_is_undone_and_later_edits_stay() {
+    let env = env();
+    env.write("project/f", &lines("1", "6", "11"));
+    env.write("project/other", "other\n");
+    checkpoint(&env);
+    env.write("project/f", &lines("1", "agent", "11"));
+    env.write("project/made-by-agent", "x\n");
+    checkpoint(&env); // what happened until here is one action
+    let log = env.json(&["log"]);
+    let action = log["actions"][0]["action_id"].as_str().unwrap().to_owned();
+    let told = changes(&log["actions"][0]["changes"]);
+    assert_eq!(told, of(&[("f", "modified"), ("made-by-agent", "created")]));
+    env.write("project/f", &lines("1", "agent", "human"));
+    env.write("project/other", "human\n");
+    env.write("project/later", "later\n");
+    let before = look(&env.project());
+    let plan = env.json(&["undo", &action, "--dry-run"]);
+    assert_eq!(plan["dry_run"], true);
+    assert_same(&before, &look(&env.project()));
+    env.json(&["undo", &action]);
+    assert_eq!(read(&env, "f"), lines("1", "6", "human"));
+    assert_eq!(
+        (read(&env, "other"), read(&env, "later")),
+        ("human\n".into(), "later\n".into())
+    );
+    assert!(!env.project().join("made-by-agent").exists());
+    env.json(&["redo"]);
+    assert_eq!(read(&env, "f"), lines("1", "agent", "human"));
+    assert!(env.project().join("made-by-agent").exists());
+}
+
+#[test]
+fn st_35_a_true_conflict_is_refused_with_its_hunks_and_nothing_changes() {
+    let env = env();
+    env.write("project/f", &lines("1", "6", "11"));
+    checkpoint(&env);
+    env.write("project/f", &lines("1", "agent", "11"));
+    env.write("project/free", "agent\n");
+    checkpoint(&env);
+    let log = env.json(&["log"]);
+    let action = log["actions"][0]["action_id"].as_str().unwrap().to_owned();
+    env.write("project/f", &lines("1", "human", "11"));
+    let before = look(&env.project());
+    let run = env.run(&["undo", &action, "--json"]);
+    assert_eq!(run.code, 9, "{run:?}");
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    let conflict = &reply["conflicts"][0];
+    assert_eq!(conflict["path"], "f", "{reply}");
+    let hunk = conflict["hunks"][0].to_string();
+    for side in ["agent", "human", "6"] {
+        assert!(hunk.contains(side), "{side}: {hunk}");
+    }
+    let shown = env.run(&["undo", &action]);
+    assert!(shown.stderr.contains("human"), "{shown:?}");
+    assert_same(&before, &look(&env.project()));
+}
+
+#[test]
+fn st_36_the_reply_has_every_field() {
+    let env = filled();
+    let id = checkpoint(&env);
+    let hash = env.json(&["verify", &id])["hash"].clone();
+    wreck(&env.project());
+    let reply = env.json(&["rollback", &id]);
+    assert_eq!(reply["rolled_back"], true);
+    assert_eq!(reply["restored"], true);
+    assert_eq!(reply["restored_to"], id);
+    let verification = &reply["verification"];
+    assert_eq!(verification["checkpoint_hash"], hash);
+    assert_eq!(verification["post_state_hash"], hash);
+    assert_ne!(verification["pre_state_hash"], hash);
+    assert_eq!(verification["match"], true);
+    assert_eq!(reply["confidence"], 1.0);
+    for list in [
+        "changes_reverted",
+        "warnings",
+        "next_actions",
+        "evidence_anchors",
+        "assumptions",
+    ] {
+        assert!(reply[list].is_array(), "{list}");
+    }
+    assert!(reply["evidence_anchors"].to_string().contains(&id));
+}
+
+fn start(env: &TestEnv, arguments: &[&str]) -> Child {
+    let mut command = env.command(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn st_41_roll_backs_and_checkpoints_at_once_never_leave_a_mixture() {
+    let env = env();
+    let state = |content: &str| {
+        for number in 0..30 {
+            env.write(&format!("project/d{}/f{number}", number % 5), content);
+        }
+    };
+    state("first");
+    let first = checkpoint(&env);
+    let hash = |id: &str| env.json(&["verify", id])["hash"].clone();
+    state("second");
+    let second = checkpoint(&env);
+    let known = [hash(&first), hash(&second)];
+    let mut running = Vec::new();
+    for round in 0..4 {
+        let target = if round % 2 == 0 { &first } else { &second };
+        running.push(start(&env, &["rollback", target, "--json"]));
+        running.push(start(&env, &["checkpoint", "--json"]));
+        running.push(start(&env, &["checkpoint", "--json"]));
+        running.push(start(&env, &["list", "--json"]));
+    }
+    let mut seen = 0;
+    for child in running {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+        if let Some(found) = reply["pre_mutation_state"].get("hash") {
+            // Whoever looked saw one state or the other, and nothing between.
+            assert!(known.contains(found), "{reply}");
+            seen += 1;
+        }
+        if let Some(verification) = reply.get("verification") {
+            assert_eq!(verification["match"], true, "{reply}");
+        }
+    }
+    assert_eq!(seen, 8);
+    let contents: BTreeSet<Vec<u8>> = look(&env.project())
+        .into_values()
+        .filter(|seen| seen.mode & 0o170_000 == 0o100_000)
+        .map(|seen| seen.content)
+        .collect();
+    assert_eq!(contents.len(), 1, "{contents:?}");
+    assert_eq!(env.run(&["trail", "verify"]).code, 0);
+}
+
+#[test]
+fn st_42_failures_carry_code_name_message_location_and_suggestion() {
+    let env = env();
+    env.write("project/a", "a");
+    checkpoint(&env);
+    for arguments in [
+        &["rollback", "chk_19990101"][..],
+        &["checkpoint", "missing"],
+        &["undo", "act_zzzzzzzzzzzzzzzz"],
+        &["rollback", "chk_", "missing"],
+        &["verify", "nonsense"],
+    ] {
+        let mut arguments = arguments.to_vec();
+        arguments.push("--json");
+        let run = env.run(&arguments);
+        let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+        for field in ["code", "name", "message", "location", "suggestion"] {
+            let text = reply["error"][field].as_str();
+            assert!(
+                text.is_some_and(|text| !text.is_empty()),
+                "{field}: {reply}"
+            );
+        }
+        assert!(run.stderr.is_empty(), "{run:?}");
+    }
+}
+
+#[test]
+fn st_43_there_is_no_progress_in_a_pipe() {
+    let env = filled();
+    for number in 0..500 {
+        env.write(&format!("project/many/f{number}"), &number.to_string());
+    }
+    let run = env.run(&["checkpoint"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert!(!run.stdout.contains(['\r', '\u{1b}']), "{run:?}");
+    let id = checkpoint(&env);
+    fs::remove_dir_all(env.project().join("many")).unwrap();
+    let run = env.run(&["rollback", &id]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert!(!run.stdout.contains(['\r', '\u{1b}']), "{run:?}");
+}
