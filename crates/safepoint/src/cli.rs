@@ -78,7 +78,6 @@ impl Global {
 
 /// What can be asked for
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it in a process")]
 pub(crate) enum Command {
     /// Show a sample agent under control, in a project that is thrown away
     Try,

@@ -67,6 +67,19 @@ fn su_02_help_names_every_command() {
       try          Show a sample agent under control, in a project that is thrown away
       init         Make the store and its trail now, rather than with the first command that needs them
       status       Show where everything is and how it stands
+      checkpoint   Capture files and git state exactly, so that they can be restored
+      list         List checkpoints, the newest first
+      show         Show one checkpoint
+      diff         Show what changed since a checkpoint, or between two
+      verify       Read everything a checkpoint needs back from the store, and hash it again
+      rollback     Make the workspace, or a part of it, identical to a checkpoint
+      undo         Take back what one action did, and keep what came later
+      redo         Take back the last roll back or undo
+      log          List what happened, the newest first, with what each action changed
+      pin          Keep a checkpoint even when it has expired
+      du           Show how much the store holds
+      gc           Delete expired checkpoints and what nothing needs any more
+      watch        Listen to what changes, so that a checkpoint reads only that
       trail        Read, verify and prove the record of everything
       completions  Print the script that completes commands in a shell
       man          Print the manual page, or write one for each command
@@ -315,8 +328,26 @@ fn su_02_what_is_printed_fits_its_schema() {
     let schemas = env.run(&["schema"]).stdout;
     let schemas: serde_json::Value = serde_json::from_str(&schemas).unwrap();
     let mut checked = Vec::new();
+    env.write("project/file", "one\n");
+    let first = env.json(&["checkpoint"])["checkpoint_id"].clone();
+    let first = first.as_str().unwrap();
+    env.write("project/file", "two\n");
     for (name, arguments) in [
         ("init", &["init"][..]),
+        ("checkpoint", &["checkpoint", "--reason", "second"]),
+        ("list", &["list", "--automatic"]),
+        ("show", &["show", first]),
+        ("diff", &["diff", first]),
+        ("verify", &["verify", first]),
+        ("rollback-plan", &["rollback", first, "--dry-run"]),
+        ("rollback", &["rollback", first]),
+        ("rollback", &["redo"]),
+        ("rollback", &["undo"]),
+        ("log", &["log"]),
+        ("pin", &["pin", first]),
+        ("du", &["du"]),
+        ("gc", &["gc", "--dry-run"]),
+        ("watch", &["watch", "--status"]),
         ("status", &["status"]),
         ("trail-list", &["trail", "list"]),
         ("trail-list", &["trail", "list", "--limit", "1"]),
@@ -444,31 +475,54 @@ fn the_sample_runs_from_start_to_end() {
     exit 0
     ----- stdout
 
-    1. A sample agent works; every step of every action is recorded
+    1. A checkpoint is made of a project, ignored files and all
+       good  chk_[id]  3 files, sha256:[hash]
+
+    2. A sample agent improves one file, and then clears away too much
+       act_[id]  1 modified
+       modified  src/main.rs
+       act_[id]  2 deleted
+       deleted   .gitignore
+       deleted   notes.txt
+
+    3. Only the clearing is undone; the good edit stays
+       created   .gitignore
+       created   notes.txt
+       good  the notes are back, and the improved file is as the agent left it
+
+    4. Every step of every action is recorded, the denials too
          0  [time]  trail_created         safepoint  store  {"origin":"safepoint/log_[id]","replac…
-         1  [time]  proposed              agent:sample  ses_sample  {"action":"file.write","command":"curl -H …
-         2  [time]  judged                safepoint  ses_sample  {"decision":"allow"}
-         3  [time]  done                  safepoint  ses_sample  {"changed":["src/main.rs"],"outcome":"ok"}
-         4  [time]  proposed              agent:sample  ses_sample  {"action":"file.delete","path":"src"}
-         5  [time]  judged                safepoint  ses_sample  {"decision":"deny","reason":"deletions are ap…
+         1  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":97,"checkpoint_id":"chk…
+         2  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":104,"checkpoint_id":"ch…
+         3  [time]  action_observed       agent:sample  dir:[key]  {"action":"workspace.change","af…
+         4  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":44,"checkpoint_id":"chk…
+         5  [time]  action_observed       agent:sample  dir:[key]  {"action":"workspace.change","af…
+         6  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":44,"checkpoint_id":"chk…
+         7  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":104,"checkpoint_id":"ch…
+         8  [time]  undone                agent:sample  dir:[key]  {"after":"chk_[id]…
+         9  [time]  proposed              agent:sample  ses_sample  {"action":"file.write","command":"curl -H …
+        10  [time]  judged                safepoint  ses_sample  {"decision":"allow"}
+        11  [time]  done                  safepoint  ses_sample  {"changed":["src/main.rs"],"outcome":"ok"}
+        12  [time]  proposed              agent:sample  ses_sample  {"action":"file.delete","path":"src"}
+        13  [time]  judged                safepoint  ses_sample  {"decision":"deny","reason":"deletions are ap…
        the token the agent used is not in the trail: a keyed digest stands in its place
 
-    2. Every entry is chained, hashed into one tree, and signed for
-       good  6 entries verify
+    5. Every entry is chained, hashed into one tree, and signed for
+       good  14 entries verify
        safepoint/log_[id]
-       6
+       14
        [hash]
        
        — safepoint/log_[id] [signature]
 
-    3. One entry is proved to a stranger, who needs only the proof and the public key
-       good  entry 4 `proposed` is in the trail of 6
-       good  entry 5 `judged` is in the trail of 6
+    6. One entry is proved to a stranger, who needs only the proof and the public key
+       good  entry 12 `proposed` is in the trail of 14
+       good  entry 13 `judged` is in the trail of 14
 
-    4. Somebody edits the database behind our back: the denial becomes a permission
-       caught  entry 5: its content does not match its hash
+    7. Somebody edits the database behind our back: the denial becomes a permission
+       caught  entry 13: its content does not match its hash
 
-    next  your own trail: safepoint status, safepoint trail list, safepoint trail verify
+    next  in a project of your own: safepoint checkpoint, safepoint log, safepoint undo
     "#);
     assert!(!env.home().exists(), "nothing of the user's is touched");
 }

@@ -139,6 +139,9 @@ impl TestEnv {
             [
                 (r"ent_[0-9a-z]{26}", "ent_[id]"),
                 (r"(act|log|ses|wsp)_[0-9a-z]{16}", "${1}_[id]"),
+                (r"chk_\d[0-9a-z_]*", "chk_[id]"),
+                (r"dir:[0-9a-f]{16}", "dir:[key]"),
+                (r"\d+(\.\d)? (B|KiB) new", "[size] new"),
                 (r"\+[0-9a-f]{8}\+[0-9A-Za-z+/]{44}", "+[key]"),
                 (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
                 (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[time]"),

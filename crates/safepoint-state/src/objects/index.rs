@@ -187,10 +187,13 @@ impl Index {
     }
 }
 
+/// A pack that is not in the index yet: name, bytes, objects.
+pub(super) type NewPack = (String, u64, Vec<(ContentId, Place)>);
+
 /// What a collection of garbage changes.
 #[derive(Debug, Default)]
 pub(super) struct Rearrangement {
-    pub(super) added: Vec<(String, u64, Vec<(ContentId, Place)>)>,
+    pub(super) added: Vec<NewPack>,
     pub(super) dropped: Vec<ContentId>,
     pub(super) removed: Vec<i64>,
 }

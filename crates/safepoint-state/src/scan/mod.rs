@@ -93,7 +93,6 @@ impl Sink<'_> {
 }
 
 /// A content that comes in pieces.
-#[expect(clippy::large_enum_variant, reason = "one per file that is being read")]
 enum Large<'a> {
     Store(LargeWriter<'a, 'a>),
     Hash(blake3::Hasher),

@@ -365,11 +365,11 @@ impl Walk<'_> {
             let entry = found.entry(&item.name, Node::Symlink { target });
             return Ok(self.captured(entry, found, Settled::No));
         }
-        if let Some(flagged) = known.and_then(|record| record.still_flagged(item)) {
-            if let Some(reason) = Reason::from_code(flagged.reason) {
-                self.flag(&path, reason);
-                return Ok(Leaf::Flagged(flagged.clone()));
-            }
+        if let Some(flagged) = known.and_then(|record| record.still_flagged(item))
+            && let Some(reason) = Reason::from_code(flagged.reason)
+        {
+            self.flag(&path, reason);
+            return Ok(Leaf::Flagged(flagged.clone()));
         }
         let sniff = match part {
             Part::Files => Sniff::Yes,

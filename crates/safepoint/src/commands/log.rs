@@ -119,7 +119,11 @@ fn show(log: &ActionLog, graph: bool) -> String {
         shown.push_str(&format!(
             "{node}{STRONG}{}{STRONG:#}  {}  {}  {FAINT}{}{FAINT:#}\n",
             action.action_id,
-            action.time.get(..19).unwrap_or(&action.time),
+            action
+                .time
+                .replace('T', " ")
+                .get(..19)
+                .unwrap_or(&action.time),
             action.action,
             text::line(&action.outcome).text,
         ));

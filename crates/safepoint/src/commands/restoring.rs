@@ -147,13 +147,23 @@ fn reply(state: &State, goal: &Goal<'_>, restored: &Restored) -> Result<RestoreR
             matches: restored.matches,
         },
         warnings: restored.warnings.clone(),
-        next_actions: vec!["`safepoint redo` brings back what was there before".to_owned()],
+        next_actions: vec![way_on(goal, restored)],
         confidence: if restored.matches { 1.0 } else { 0.5 },
         evidence_anchors: anchors,
         assumptions: Vec::new(),
         action_id: restored.action.to_string(),
         safety_checkpoint_id: restored.before.to_string(),
     })
+}
+
+/// How to take back what was just done.
+fn way_on(goal: &Goal<'_>, restored: &Restored) -> String {
+    match goal {
+        Goal::Without { verb: "redo", .. } => {
+            format!("`safepoint undo {}` takes it back again", restored.action)
+        }
+        _ => "`safepoint redo` brings back what was there before".to_owned(),
+    }
 }
 
 fn show(reply: &RestoreReply) -> String {
@@ -173,9 +183,9 @@ fn show(reply: &RestoreReply) -> String {
         shown.push_str(&line(change));
     }
     more(&mut shown, reply.changes_reverted.len());
-    shown.push_str(&format!(
-        "  {FAINT}`safepoint redo` brings back what was there before{FAINT:#}\n"
-    ));
+    for next in &reply.next_actions {
+        shown.push_str(&format!("  {FAINT}{next}{FAINT:#}\n"));
+    }
     shown
 }
 

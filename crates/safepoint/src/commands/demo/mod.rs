@@ -18,12 +18,15 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::world::{SystemClock, SystemEntropy};
 
+mod way_back;
+
 pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
     let room = tempfile::tempdir()?;
     let mut show = Show { context, step: 0 };
-    let trail = open(room.path())?;
+    let undone = way_back::show(&mut show, room.path())?;
 
-    show.step("A sample agent works; every step of every action is recorded")?;
+    let trail = open(room.path())?;
+    show.step("Every step of every action is recorded, the denials too")?;
     let deletion = record_session(&trail)?;
     show.entries(&trail)?;
     show.note("the token the agent used is not in the trail: a keyed digest stands in its place")?;
@@ -67,8 +70,8 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         _ => false,
     };
 
-    show.hint("your own trail: safepoint status, safepoint trail list, safepoint trail verify")?;
-    Ok(if verified.first_bad.is_none() && caught {
+    show.hint("in a project of your own: safepoint checkpoint, safepoint log, safepoint undo")?;
+    Ok(if undone && verified.first_bad.is_none() && caught {
         Exit::Done
     } else {
         Exit::Failed
