@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::unwrap_used,
     reason = "tests do what the product may not"
 )]
 
