@@ -6,11 +6,11 @@ use safepoint_store::{Durability, fault};
 use safepoint_trail::{Draft, Kind, Stream};
 use serde_json::json;
 
-use crate::StateError;
 use crate::objects::{Collected, Mode, Usage};
 use crate::snapshot::{self, Selection, Snapshot, SnapshotId};
 use crate::state::State;
 use crate::verify::references;
+use crate::{StateError, own};
 
 /// What was collected, or would be.
 #[derive(Clone, Debug)]
@@ -41,6 +41,9 @@ impl State {
         let reader = objects.reader();
         for snapshot in &kept {
             references(&reader, snapshot, &mut live)?;
+        }
+        if mode == Mode::Apply {
+            deleted.iter().for_each(own::remove_manifest);
         }
         let deleted: Vec<SnapshotId> = deleted.into_iter().map(|one| one.id).collect();
         // Records go first: a crash then leaves objects that nothing refers to.

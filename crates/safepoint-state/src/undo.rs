@@ -13,7 +13,7 @@ use safepoint_model::Timestamp;
 use crate::capture::Capture;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
-use crate::restore::{Plan, spare};
+use crate::restore::{Plan, renumber, spare};
 use crate::scan::Sink;
 use crate::scope::Scope;
 use crate::snapshot::Record;
@@ -55,12 +55,15 @@ impl Undoing<'_> {
     ) -> Result<Plan, StateError> {
         let mut conflicts = Vec::new();
         let mut edits = BTreeMap::new();
-        let undone = tree::changes(
+        let mut undone = tree::changes(
             self.trees,
             Some(&after.files),
             Some(&before.files),
             self.scope,
         )?;
+        undone
+            .iter_mut()
+            .for_each(|change| renumber(&mut change.to));
         for change in &undone {
             self.file(change, sink, &mut edits, &mut conflicts)?;
         }
@@ -272,7 +275,14 @@ impl Undoing<'_> {
             .iter()
             .any(|change| change.kind() != ChangeKind::Time && git_state::is_notable(&change.path));
         if !moved {
-            return Ok(Vec::new()); // nothing but what git keeps for itself
+            // Nothing but the index and what git keeps for itself: it goes
+            // back only as long as it is exactly what the action left.
+            for change in &undone {
+                let present = tree::find(self.trees, Some(now), &change.path)?;
+                if !same(&present, &change.from) {
+                    return Ok(Vec::new());
+                }
+            }
         }
         let mut wanted = Vec::new();
         for change in undone {

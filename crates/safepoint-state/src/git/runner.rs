@@ -17,7 +17,9 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use super::error::GitError;
 use super::settings::{PROBE, SETTINGS, SHOWING, Setting, VARIABLES, is_inherited, silenced};
@@ -166,6 +168,9 @@ impl Git {
     }
 }
 
+/// A git that takes longer than this is stuck.
+const LONGEST: Duration = Duration::from_secs(120);
+
 /// How feeding went, and what came out and on the error output.
 type Conversation = (
     Result<(), GitError>,
@@ -179,7 +184,15 @@ fn converse(
     feed: &mut dyn FnMut(&mut dyn Write) -> Result<(), GitError>,
 ) -> Conversation {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let pid = rustix::process::Pid::from_child(child);
+    let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|scope| {
+        // Git waits for ever where a pipe stands in the place of an ignore file.
+        scope.spawn(move || {
+            if waiting.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        });
         let stdout = scope.spawn(move || read_all(stdout));
         let stderr = scope.spawn(move || read_all(stderr));
         let mut fed = Ok(());
@@ -195,11 +208,12 @@ fn converse(
             let _ = input.flush();
         }
         let gone = |_| Err(io::Error::other("the thread that read from git ended"));
-        (
-            fed,
+        let (stdout, stderr) = (
             stdout.join().unwrap_or_else(gone),
             stderr.join().unwrap_or_else(gone),
-        )
+        );
+        drop(done);
+        (fed, stdout, stderr)
     })
 }
 

@@ -43,7 +43,7 @@ use crate::tree::{self, Change, ChangeKind, Trees};
 use crate::{StateError, checkpoint, own, undo};
 pub(crate) use journal::directory as journals;
 use journal::{Journal, PathText, Phase};
-pub(crate) use plan::{Plan, spare};
+pub(crate) use plan::{Plan, renumber, spare};
 pub use recover::{Recovered, is_unfinished};
 use secrets::Secrets;
 

@@ -10,7 +10,7 @@ use crate::scan::Sink;
 use crate::scope::Scope;
 use crate::snapshot::{Note, Record};
 use crate::tree::{self, Change, Entry, Keep, Node, Subtree, Trees};
-use crate::{StateError, git_state};
+use crate::{ContentId, StateError, git_state};
 
 /// What will be done, and the trees that will be there then.
 pub(crate) struct Plan {
@@ -33,7 +33,8 @@ pub(crate) fn identical(
     scope: &Scope,
     sink: &Sink<'_>,
 ) -> Result<Plan, StateError> {
-    let files = tree::changes(trees, Some(&present.files), Some(&target.files), scope)?;
+    let mut files = tree::changes(trees, Some(&present.files), Some(&target.files), scope)?;
+    files.iter_mut().for_each(|change| renumber(&mut change.to));
     let git = match (&present.git, &target.git) {
         (Some(now), Some(target)) => {
             let git = tree::changes(trees, Some(now), Some(target), scope)?;
@@ -43,6 +44,22 @@ pub(crate) fn identical(
         _ => Vec::new(), // it was not captured: it is left as it is
     };
     Ok(Plan::new(present, files, git))
+}
+
+/// Files that are brought back get other link numbers than files that are there can
+/// have: those are numbers of inodes, which are given out again.
+pub(crate) fn renumber(entry: &mut Option<Entry>) {
+    if let Some(Entry {
+        node: Node::File {
+            link: Some(link), ..
+        },
+        ..
+    }) = entry
+    {
+        let digest = ContentId::of(&[b"link".as_slice(), &link.to_le_bytes()].concat());
+        let number = digest.as_bytes().first_chunk::<8>();
+        *link = number.map_or(*link, |bytes| u64::from_le_bytes(*bytes));
+    }
 }
 
 impl Plan {
@@ -216,6 +233,8 @@ pub(crate) fn spare(
         })
         .map(|change| change.path.clone())
         .collect();
+    let goes = |change: &Change| change.to.is_none().then(|| change.path.clone());
+    let wanted_gone: BTreeSet<TreePath> = changes.iter().filter_map(goes).collect();
     let is_whole = |path: &[u8]| whole.iter().any(|whole| path::is_within(path, whole));
     let (whole_changes, changes) = changes
         .into_iter()
@@ -228,6 +247,12 @@ pub(crate) fn spare(
         })
         .collect();
     kept.extend(whole_changes);
+    // What stays needs the directories it is in.
+    let gone: BTreeSet<TreePath> = kept.iter().filter_map(goes).collect();
+    let stays: Vec<&TreePath> = wanted_gone.difference(&gone).collect();
+    kept.retain(|change| {
+        change.to.is_some() || !stays.iter().any(|path| path::is_within(path, &change.path))
+    });
     kept.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(kept)
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat,
-    fchmod, fchown, fremovexattr, fsetxattr, fsync, futimens, linkat, mkdirat, mknodat, openat,
+    fchmod, fchown, fremovexattr, fsetxattr, fstat, fsync, futimens, linkat, mkdirat, mknodat, openat,
     symlinkat, syncfs, utimensat,
 };
 use rustix::io::Errno;
@@ -270,8 +270,8 @@ fn write_file(
     if sparse {
         file.set_len(at).map_err(Failure::System)?;
     }
-    for (name, value) in &entry.attributes {
-        fsetxattr(&file, name.as_slice(), value, XattrFlags::empty())?;
+    if !entry.attributes.is_empty() {
+        set_attributes(file.as_fd(), &entry.attributes)?;
     }
     let given = own_as(&file, entry)?;
     // The umask has been lifted, so that most modes are right from the start.
@@ -367,6 +367,20 @@ pub(super) fn times(modified: Moment) -> Timestamps {
 
 /// Makes the extended attributes of an open file what they should be.
 pub(super) fn set_attributes(handle: BorrowedFd<'_>, wanted: &Attributes) -> Result<(), Errno> {
+    match change_attributes(handle, wanted) {
+        // They are written only where the content may be written, even by the owner.
+        Err(Errno::ACCESS) => {
+            let mode = Mode::from_raw_mode(fstat(handle)?.st_mode & 0o7777);
+            fchmod(handle, mode | Mode::WUSR)?;
+            let changed = change_attributes(handle, wanted);
+            fchmod(handle, mode)?;
+            changed
+        }
+        other => other,
+    }
+}
+
+fn change_attributes(handle: BorrowedFd<'_>, wanted: &Attributes) -> Result<(), Errno> {
     let present = scan::attributes(handle)?;
     for (name, _) in present.iter().filter(|(name, _)| scan::is_kept(name)) {
         if !wanted.iter().any(|(known, _)| known == name) {

@@ -32,10 +32,11 @@ const DEEPEST: usize = 500;
 /// looked at again, until all of it held still.
 pub(crate) fn scan(request: &Request<'_>, sink: &Sink<'_>) -> Result<Scan, StateError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = openat(CWD, request.workspace, flags, Mode::empty())
-        .map_err(|error| StateError::file("open", request.workspace, error))?;
     let mut torn = None;
     for _ in 0..ROUNDS {
+        // A handle lists its directory once: every round needs a new one.
+        let root = openat(CWD, request.workspace, flags, Mode::empty())
+            .map_err(|error| StateError::file("open", request.workspace, error))?;
         let walk = Walk {
             request,
             sink,

@@ -1,0 +1,434 @@
+//! Killed at any instant: the next command finds the tree as it was before or
+//! as it was to be, nothing lies about, and what was acknowledged is whole.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+#[path = "../../safepoint-state/tests/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+
+use support::{Recording, Repositories, differences, leftovers, record};
+use testkit::TestEnv;
+
+/// A workspace with a repository, a checkpoint of it, and what was done since.
+struct Scene {
+    env: TestEnv,
+    /// The checkpoint that was acknowledged.
+    id: String,
+    /// The tree at that time, and now.
+    then: Recording,
+    now: Recording,
+    then_git: String,
+    now_git: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+        let top = env.project();
+        git(&top, &["init", "--quiet", "--initial-branch=main"]);
+        for name in ["a", "b", "deep/er/c", "deep/d", "gone/e"] {
+            env.write(&format!("project/{name}"), &format!("{name} before\n"));
+        }
+        symlink("a", top.join("link")).unwrap();
+        fs::hard_link(top.join("b"), top.join("deep/b too")).unwrap();
+        fs::create_dir(top.join("empty")).unwrap();
+        git(&top, &["add", "--all"]);
+        git(&top, &["commit", "--quiet", "--message=first"]);
+        let id = checkpoint(&env);
+        let (then, then_git) = (look(&env), said(&top));
+        env.write("project/a", "a after\n");
+        env.write("project/later/f", "f after\n");
+        env.write("project/later/g/h", "h after\n");
+        fs::remove_dir_all(top.join("gone")).unwrap();
+        fs::write(top.join("gone"), "a file now\n").unwrap();
+        fs::remove_file(top.join("deep/b too")).unwrap();
+        fs::remove_file(top.join("link")).unwrap();
+        fs::create_dir(top.join("link")).unwrap();
+        fs::set_permissions(top.join("deep"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(top.join("deep/d"), fs::Permissions::from_mode(0o600)).unwrap();
+        git(&top, &["add", "--all"]);
+        git(&top, &["commit", "--quiet", "--message=second"]);
+        let (now, now_git) = (look(&env), said(&top));
+        Self {
+            env,
+            id,
+            then,
+            now,
+            then_git,
+            now_git,
+        }
+    }
+
+    /// Runs a command that is killed at a fault point. False when it did not pass there.
+    fn killed(&self, fault: &str, arguments: &[&str]) -> bool {
+        let mut command = self.env.command(arguments);
+        let output = command.env("SAFEPOINT_FAULT", fault).output().unwrap();
+        match output.status.signal() {
+            Some(9) => true,
+            None if output.status.success() => false,
+            _ => panic!("{fault}: {output:?}"),
+        }
+    }
+
+    /// What the next command finds. Returns whether the tree is that of the checkpoint.
+    #[track_caller]
+    fn recovered(&self, when: &str) -> bool {
+        let run = self.env.run(&["list"]);
+        assert_eq!(run.code, 0, "{when}: {run:?}");
+        self.whole(when)
+    }
+
+    #[track_caller]
+    fn whole(&self, when: &str) -> bool {
+        let found = look(&self.env);
+        let to_then = differences(&self.then, &found);
+        let to_now = differences(&self.now, &found);
+        assert!(
+            to_then.is_empty() || to_now.is_empty(),
+            "{when}: half-way\nfrom the checkpoint: {}\nfrom before: {}",
+            to_then.join("\n"),
+            to_now.join("\n")
+        );
+        let wanted = if to_then.is_empty() {
+            &self.then_git
+        } else {
+            &self.now_git
+        };
+        assert_eq!(*wanted, said(&self.env.project()), "{when}: git");
+        self.sound(when);
+        to_then.is_empty()
+    }
+
+    /// Nothing lies about, and everything that is listed is whole.
+    #[track_caller]
+    fn sound(&self, when: &str) {
+        // A manifest may be cut off: nothing is restored from it, and nothing reads it.
+        let mut left = leftovers(&self.env.project());
+        left.retain(|name| !name.starts_with(".checkpoints/chk_"));
+        assert!(left.is_empty(), "{when}: left over: {left:?}");
+        let listed = ids(&self.env);
+        assert!(listed.contains(&self.id), "{when}: {} is gone", self.id);
+        for id in &listed {
+            let run = self.env.run(&["verify", id]);
+            assert_eq!(run.code, 0, "{when}: {id}: {run:?}");
+        }
+        let run = self.env.run(&["trail", "verify"]);
+        assert_eq!(run.code, 0, "{when}: {run:?}");
+        let journals = self.env.home().join("state/journals");
+        let is_journal = |entry: &fs::DirEntry| entry.path().extension() == Some("json".as_ref());
+        let listing = fs::read_dir(&journals).into_iter().flatten().flatten();
+        let left = listing.filter(is_journal).count();
+        assert_eq!(left, 0, "{when}: a journal is left");
+    }
+
+    /// It can be gone back and forth, so that nothing is stuck.
+    #[track_caller]
+    fn works(&self, when: &str) {
+        let run = self.env.run(&["rollback", &self.id]);
+        assert_eq!(run.code, 0, "{when}: {run:?}");
+        assert!(self.whole(when), "{when}: the roll back after it");
+    }
+}
+
+fn git(top: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .env_clear()
+        .envs(["PATH", "LANG"].map(|name| (name, std::env::var_os(name).unwrap_or_default())))
+        .env("HOME", top.parent().unwrap())
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .args(["-c", "user.name=User", "-c", "user.email=user@localhost"])
+        .args(["-c", "gc.auto=0", "--no-optional-locks"])
+        .args(arguments)
+        .current_dir(top)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn said(top: &Path) -> String {
+    let status = git(top, &["status", "--porcelain=v2", "--branch"]);
+    status + &git(top, &["for-each-ref", "refs/heads"])
+}
+
+fn look(env: &TestEnv) -> Recording {
+    record(&env.project(), Repositories::Apart)
+}
+
+fn checkpoint(env: &TestEnv) -> String {
+    let reply = env.json(&["checkpoint", "--reason", "before"]);
+    reply["checkpoint_id"].as_str().unwrap().to_owned()
+}
+
+/// All checkpoints there are.
+fn ids(env: &TestEnv) -> Vec<String> {
+    let mut found = Vec::new();
+    let reply = env.json(&["list", "--automatic"]).to_string();
+    for (at, _) in reply.match_indices("\"chk_") {
+        let id: String = reply[at + 1..].chars().take_while(|c| *c != '"').collect();
+        if !found.contains(&id) {
+            found.push(id);
+        }
+    }
+    found
+}
+
+/// The points that a checkpoint passes.
+const CHECKPOINT: &[&str] = &[
+    "objects.written",
+    "objects.packed",
+    "objects.indexed",
+    "checkpoint.stored",
+    "checkpoint.manifest",
+    "checkpoint.recorded",
+];
+/// The points of going back before the tree is touched.
+const BEFORE: &[&str] = &["restore.secured", "restore.journalled", "restore.staged"];
+/// Those from which on it is finished.
+const AFTER: &[&str] = &[
+    "restore.applying",
+    "restore.removed",
+    "restore.step",
+    "restore.renamed",
+    "restore.applied",
+    "restore.verified",
+    "restore.recorded",
+    "restore.cleaned",
+];
+const RECOVERY: &[&str] = &["recover.begun", "recover.planned"];
+const COLLECTION: &[&str] = &["collect.recorded", "collect.packed", "collect.indexed"];
+/// The points that every write of a file or of the database passes.
+const STORE: &[&str] = &[
+    "file.written",
+    "file.renamed",
+    "write.begun",
+    "write.changed",
+    "write.sealed",
+    "write.committed",
+    "write.durable",
+];
+
+#[test]
+fn st_32_every_fault_point_is_exercised() {
+    let mut known = BTreeSet::new();
+    for list in [CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE] {
+        known.extend(list.iter().map(|point| (*point).to_owned()));
+    }
+    let mut found = BTreeSet::new();
+    for name in ["safepoint-state", "safepoint-store"] {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(name)
+            .join("src");
+        points(&sources, &mut found);
+    }
+    assert_eq!(known, found);
+}
+
+fn points(directory: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            points(&path, found);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for part in text.split("fault::point(\"").skip(1) {
+            found.insert(part.split('"').next().unwrap().to_owned());
+        }
+    }
+}
+
+#[test]
+fn st_32_a_killed_checkpoint_is_whole_or_not_there() {
+    for point in CHECKPOINT {
+        let scene = Scene::new();
+        let before = ids(&scene.env);
+        assert!(
+            scene.killed(point, &["checkpoint"]),
+            "{point} was never passed"
+        );
+        assert!(!scene.recovered(point), "{point}: the tree was touched");
+        let after = ids(&scene.env);
+        assert!(after.len() <= before.len() + 1 && before.iter().all(|id| after.contains(id)));
+        let kept = after.len() > before.len();
+        assert_eq!(kept, *point == "checkpoint.recorded", "{point}");
+        checkpoint(&scene.env);
+        scene.works(point);
+    }
+}
+
+#[test]
+fn st_32_a_roll_back_killed_before_it_touches_anything_is_dropped() {
+    for point in BEFORE {
+        let scene = Scene::new();
+        assert!(
+            scene.killed(point, &["rollback", &scene.id]),
+            "{point} was never passed"
+        );
+        assert!(!scene.recovered(point), "{point}: the tree was touched");
+        scene.works(point);
+    }
+}
+
+#[test]
+fn st_32_a_roll_back_killed_later_is_finished() {
+    for point in AFTER {
+        let scene = Scene::new();
+        assert!(
+            scene.killed(point, &["rollback", &scene.id]),
+            "{point} was never passed"
+        );
+        assert!(scene.recovered(point), "{point}: not finished");
+        // And can be taken back as if nothing had happened.
+        let run = scene.env.run(&["redo"]);
+        assert_eq!(run.code, 0, "{point}: {run:?}");
+        assert!(!scene.whole(point), "{point}: the redo");
+        scene.works(point);
+    }
+}
+
+#[test]
+fn st_32_a_roll_back_killed_at_any_step_is_finished() {
+    for nth in 2.. {
+        let scene = Scene::new();
+        let fault = format!("restore.step:{nth}");
+        if !scene.killed(&fault, &["rollback", &scene.id]) {
+            assert!(nth > 10, "only {nth} steps");
+            return;
+        }
+        assert!(scene.recovered(&fault), "{fault}: not finished");
+        if nth % 4 == 0 {
+            scene.works(&fault);
+        }
+    }
+}
+
+#[test]
+fn st_32_a_killed_undo_is_dropped_or_finished() {
+    let steps: Vec<String> = [1, 4, 9].map(|nth| format!("restore.step:{nth}")).into();
+    let all = BEFORE.iter().chain(AFTER).map(|point| (*point).to_owned());
+    for point in all.chain(steps) {
+        let scene = Scene::new();
+        assert!(scene.killed(&point, &["undo"]), "{point} was never passed");
+        let undone = scene.recovered(&point);
+        assert_eq!(undone, !BEFORE.contains(&point.as_str()), "{point}");
+        scene.works(&point);
+    }
+}
+
+#[test]
+fn st_32_writes_of_files_and_of_the_database_may_be_cut_off_anywhere() {
+    for point in STORE {
+        for nth in 1..40 {
+            let scene = Scene::new();
+            let fault = format!("{point}:{nth}");
+            if !scene.killed(&fault, &["rollback", &scene.id]) {
+                assert!(nth > 1, "{point} was never passed");
+                break;
+            }
+            scene.recovered(&fault);
+            if nth == 2 {
+                scene.works(&fault);
+            }
+        }
+        let scene = Scene::new();
+        for nth in 1..40 {
+            let fault = format!("{point}:{nth}");
+            if !scene.killed(&fault, &["checkpoint"]) {
+                assert!(nth > 1, "{point} was never passed");
+                break;
+            }
+            assert!(!scene.recovered(&fault), "{fault}: the tree was touched");
+        }
+    }
+}
+
+#[test]
+fn st_32_a_recovery_that_is_killed_is_recovered_from() {
+    let again = [
+        "recover.begun",
+        "recover.planned",
+        "restore.staged",
+        "restore.step:1",
+        "restore.step:3",
+        "restore.removed",
+        "restore.renamed",
+        "objects.indexed",
+        "file.written:1",
+        "file.renamed:1",
+        "write.committed:1",
+        "write.durable:2",
+    ];
+    for first in ["restore.applying", "restore.step:5", "restore.step:12"] {
+        let scene = Scene::new();
+        assert!(
+            scene.killed(first, &["rollback", &scene.id]),
+            "{first} was never passed"
+        );
+        let mut kills = 0;
+        for fault in again {
+            // Each recovery begins where the last was cut off.
+            kills += u32::from(scene.killed(fault, &["list"]));
+        }
+        assert!(kills >= 6, "{first}: only {kills} recoveries were killed");
+        assert!(scene.recovered(first), "{first}: not finished");
+        scene.works(first);
+    }
+}
+
+#[test]
+fn st_32_a_killed_collection_loses_nothing() {
+    for point in COLLECTION.iter().chain(STORE) {
+        let scene = Scene::new();
+        let passing = scene.env.json(&["checkpoint", "--expiry", "1ms"]);
+        let passing = passing["checkpoint_id"].as_str().unwrap().to_owned();
+        scene.env.write("project/a", "other\n");
+        scene.env.write("project/a", "a after\n");
+        if !scene.killed(point, &["gc"]) {
+            assert!(!COLLECTION.contains(point), "{point} was never passed");
+            continue;
+        }
+        let run = scene.env.run(&["gc"]);
+        assert_eq!(run.code, 0, "{point}: {run:?}");
+        assert!(!ids(&scene.env).contains(&passing), "{point}");
+        let manifest = format!(".checkpoints/{passing}");
+        assert!(!scene.env.project().join(manifest).exists(), "{point}");
+        scene.sound(point);
+        scene.works(point);
+    }
+}
+
+#[test]
+fn st_32_any_next_command_finishes_it() {
+    let commands: [&[&str]; 6] = [
+        &["status"],
+        &["list"],
+        &["log"],
+        &["du"],
+        &["trail", "list"],
+        &["trail", "verify"],
+    ];
+    for command in commands {
+        let scene = Scene::new();
+        assert!(scene.killed("restore.step:6", &["rollback", &scene.id]));
+        let run = scene.env.run(command);
+        assert_eq!(run.code, 0, "{command:?}: {run:?}");
+        let found = differences(&scene.then, &look(&scene.env));
+        assert!(found.is_empty(), "{command:?}: {}", found.join("\n"));
+        assert!(run.stderr.contains("recovered"), "{command:?}: {run:?}");
+    }
+}
