@@ -122,16 +122,19 @@ impl State {
         let observed = self.observed(&reader, &snapshot)?;
         fault::point("checkpoint.stored");
         if wanted.origin == Origin::Asked {
-            own::write_manifest(&snapshot)?;
+            // A workspace that cannot be written shows here, before anything is recorded.
+            own::prepare(&own::checkpoints(&workspace.root))?;
         }
-        fault::point("checkpoint.manifest");
-        let recorded = self.record(&snapshot, observed.as_ref());
-        if recorded.is_err() && wanted.origin == Origin::Asked {
-            own::remove_manifest(&snapshot);
-        }
-        recorded?;
+        fault::point("checkpoint.prepared");
+        self.record(&snapshot, observed.as_ref())?;
         fault::point("checkpoint.recorded");
         // The snapshot is there: what follows is a convenience and cannot undo it.
+        if wanted.origin == Origin::Asked
+            && let Err(error) = own::write_manifest(&snapshot)
+        {
+            warnings.push(format!("the manifest cannot be written: {error}"));
+        }
+        fault::point("checkpoint.manifest");
         if let Err(error) = self.remember(workspace, wanted.scope, validity, &capture, source) {
             warnings.push(format!(
                 "the cache cannot be written, so the next checkpoint is slower: {error}"

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use safepoint_store::{Durability, fault};
+use safepoint_store::{Durability, durable, fault};
 use safepoint_trail::{Draft, Kind, Stream};
 use serde_json::json;
 
@@ -63,11 +63,27 @@ impl State {
             })?;
         }
         fault::point("collect.recorded");
-        let objects = objects.collect(live, mode)?;
+        let collected = objects.collect(live, mode)?;
+        if mode == Mode::Apply {
+            self.sweep()?;
+        }
         Ok(Collection {
             deleted,
             kept: kept.len(),
-            objects,
+            objects: collected,
         })
+    }
+
+    /// Deletes half-written files that killed processes left. Whoever writes such
+    /// files has the object store open, which we have alone.
+    fn sweep(&self) -> Result<(), StateError> {
+        for directory in [self.journal_directory(), self.around.data.join("cache")] {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().ends_with(".tmp") {
+                    durable::remove(&entry.path())?;
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn write_manifest(snapshot: &Snapshot) -> Result<(), StateError> {
     Ok(durable::write(&path, &text, Access::Shared)?)
 }
 
-/// Takes back what [`write_manifest`] wrote. The snapshot has failed, and that is what is told.
+/// Removes what [`write_manifest`] wrote, as far as it is there.
 pub(crate) fn remove_manifest(snapshot: &Snapshot) {
     let path = manifest_path(&snapshot.workspace, &snapshot.id);
     let _ = durable::remove(&path);

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat,
-    fchmod, fchown, fremovexattr, fsetxattr, fstat, fsync, futimens, linkat, mkdirat, mknodat, openat,
-    symlinkat, syncfs, utimensat,
+    fchmod, fchown, fremovexattr, fsetxattr, fstat, fsync, futimens, linkat, mkdirat, mknodat,
+    openat, symlinkat, syncfs, utimensat,
 };
 use rustix::io::Errno;
 use safepoint_store::{durable, fault};
