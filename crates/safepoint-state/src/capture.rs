@@ -28,6 +28,15 @@ impl Capture {
         Ok(Self { files, git, scan })
     }
 
+    /// Whether nothing at all was found, captured or not.
+    pub(crate) fn is_hollow(&self) -> bool {
+        let scan = &self.scan;
+        self.files.hash == crate::tree::tree_hash(&[])
+            && scan.git.is_empty()
+            && scan.sensitive.is_empty()
+            && scan.left_out.is_empty()
+    }
+
     pub(crate) fn left_out(&self) -> Vec<Note> {
         self.scan.left_out.iter().map(note).collect()
     }

@@ -81,6 +81,7 @@ impl State {
         progress: &Progress,
     ) -> Result<Made, StateError> {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
+        refuse_missing(workspace, wanted.scope)?;
         let (kind, mut warnings) = self.choose(workspace, wanted)?;
         let objects = self.objects()?;
         let validity = self.validity(workspace, &objects)?;
@@ -90,9 +91,14 @@ impl State {
         if wanted.kind == Some(SnapshotType::FileBackup) {
             capture.git = None;
         }
-        refuse_empty(workspace, wanted.scope, &capture)?;
+        if !wanted.scope.is_everything() && capture.is_hollow() {
+            return Err(StateError::EmptyScope {
+                scope: wanted.scope.given().join(" "),
+            });
+        }
         let sealed = seal_secrets(workspace, wanted.seal_to, &capture, &writer)?;
         let size = writer.finish()?;
+        refuse_empty(&objects.reader(), wanted, &capture)?;
         warnings.extend(self.warnings(&capture, &sealed));
         warnings.extend(self.outside_warning(workspace));
         let snapshot = Snapshot {
@@ -108,6 +114,7 @@ impl State {
                 reason: wanted.reason.clone(),
                 scope: wanted.scope.to_stored(),
                 files: capture.files,
+                root_mode: root_mode(workspace),
                 git: capture.git,
                 git_head: self.head(workspace),
                 left_out: capture.left_out(),
@@ -189,6 +196,8 @@ impl State {
             let since = base.as_ref().map(|base| base.cursor.clone());
             if let Some(answer) = watch::ask(&socket, since) {
                 cursor = Some(answer.cursor);
+                // A file with several names is heard of under one of them only.
+                let base = base.filter(|base| !base.files.links);
                 if let (Some(base), Some(changed)) = (base, answer.changed) {
                     let reader = objects.reader();
                     let known = Known {
@@ -318,6 +327,12 @@ impl State {
         let left_out = capture.left_out();
         if !left_out.is_empty() {
             warnings.push(format!("left out: {}", named(&left_out)));
+        }
+        if let Some(path) = &capture.scan.restless {
+            let path = crate::path::display(path);
+            warnings.push(format!(
+                "names kept coming and going in `{path}`: what was moved meanwhile may be missing"
+            ));
         }
         let special = capture.special();
         if !special.is_empty() {
@@ -456,27 +471,61 @@ impl State {
     }
 }
 
-/// A scope that names something must find it.
-fn refuse_empty(workspace: &Workspace, scope: &Scope, capture: &Capture) -> Result<(), StateError> {
-    if scope.is_everything() {
-        return Ok(());
-    }
-    let empty = |given: String| StateError::EmptyScope { scope: given };
+/// What a scope names must be there, before anything is looked at.
+fn refuse_missing(workspace: &Workspace, scope: &Scope) -> Result<(), StateError> {
     for path in scope.paths() {
         let full = workspace.root.join(crate::path::as_path(path));
         if full.symlink_metadata().is_err() {
-            return Err(empty(crate::path::display(path)));
+            return Err(StateError::EmptyScope {
+                scope: crate::path::display(path),
+            });
         }
-    }
-    if capture.scan.root.is_none() || capture.files.files == 0 && is_hollow(capture) {
-        return Err(empty(scope.given().join(" ")));
     }
     Ok(())
 }
 
-/// Whether nothing but the way to nothing was found.
-fn is_hollow(capture: &Capture) -> bool {
-    capture.scan.git.is_empty() && capture.files.hash == tree::tree_hash(&[])
+/// A scope that names something must find it, each thing it names.
+fn refuse_empty(
+    trees: &dyn Trees,
+    wanted: &Wanted<'_>,
+    capture: &Capture,
+) -> Result<(), StateError> {
+    let scope = wanted.scope;
+    if scope.is_everything() {
+        return Ok(());
+    }
+    let scan = &capture.scan;
+    for path in scope.paths() {
+        let shown = crate::path::display(path);
+        let because = |why: String| StateError::BadScope {
+            scope: shown.clone(),
+            why,
+        };
+        if let Some((_, reason)) = scan.sensitive.iter().find(|(known, _)| known == path) {
+            if wanted.seal_to.is_empty() {
+                let reason = reason.as_str();
+                return Err(because(format!(
+                    "it is sensitive ({reason}): add `--seal-sensitive`"
+                )));
+            }
+            continue;
+        }
+        if let Some(omitted) = scan.left_out.iter().find(|one| one.path == *path) {
+            let why = &omitted.why;
+            return Err(because(format!(
+                "it is left out ({why}): name it under `include` in safepoint.yaml"
+            )));
+        }
+        let is_git = scan.git.iter().any(|(known, _)| known == path);
+        if !is_git && tree::find(trees, Some(&capture.files), path)?.is_none() {
+            return Err(StateError::EmptyScope { scope: shown });
+        }
+    }
+    let files = all_files(trees, &capture.files)?;
+    match scope.unmatched_pattern(&files) {
+        Some(pattern) => Err(StateError::EmptyScope { scope: pattern }),
+        None => Ok(()),
+    }
 }
 
 /// Encrypts the secrets that were found, and stores them so.
@@ -560,6 +609,12 @@ fn list_files(trees: &dyn Trees, snapshot: &Snapshot) -> Result<Option<Vec<TreeP
         return Ok(None);
     }
     all_files(trees, &snapshot.record.files).map(Some)
+}
+
+/// The mode of the workspace itself.
+pub(crate) fn root_mode(workspace: &Workspace) -> Option<u32> {
+    let stat = rustix::fs::stat(&workspace.root).ok()?;
+    Some(scan::stat::Found::of(&stat).mode)
 }
 
 /// The paths of everything but directories, sorted.

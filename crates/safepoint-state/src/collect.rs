@@ -40,7 +40,10 @@ impl State {
         let mut live = HashSet::new();
         let reader = objects.reader();
         for snapshot in &kept {
-            references(&reader, snapshot, &mut live)?;
+            references(&reader, &snapshot.record, &mut live)?;
+        }
+        for record in self.journalled()? {
+            references(&reader, &record, &mut live)?;
         }
         if mode == Mode::Apply {
             deleted.iter().for_each(own::remove_manifest);

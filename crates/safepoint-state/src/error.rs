@@ -176,6 +176,25 @@ impl StateError {
         }
     }
 
+    /// The same error, with a path inside the workspace made whole.
+    pub(crate) fn under(self, workspace: &Path) -> Self {
+        match self {
+            Self::File {
+                action,
+                path,
+                error,
+            } => Self::File {
+                action,
+                path: workspace.join(path),
+                error,
+            },
+            Self::Torn { path } => Self::Torn {
+                path: workspace.join(path),
+            },
+            other => other,
+        }
+    }
+
     pub(crate) fn damaged(path: &Path, why: String) -> Self {
         Self::Damaged {
             path: path.to_owned(),

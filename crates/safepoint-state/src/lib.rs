@@ -35,7 +35,7 @@ pub use collect::Collection;
 pub use content::ContentId;
 pub use error::StateError;
 pub use own::manifest_path;
-pub use restore::{Goal, Preview, Recovered, Restored, automatic_expiry, is_unfinished};
+pub use restore::{End, Goal, Preview, Recovered, Restored, automatic_expiry, is_unfinished};
 pub use scan::{Patterns, Progress, Rules};
 pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,

@@ -52,7 +52,7 @@ pub fn as_path(path: &[u8]) -> &Path {
 /// For people and for JSON: what is not UTF-8, or could be mistaken, is escaped.
 pub fn display(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
-        Ok(text) if !text.contains(['\\', '\n', '\r', '\0', '\u{1b}']) => text.to_owned(),
+        Ok(text) if !text.contains(|c: char| c == '\\' || c.is_control()) => text.to_owned(),
         _ => escape(path),
     }
 }
@@ -65,7 +65,12 @@ fn escape(path: &[u8]) -> String {
                 '\\' => shown.push_str("\\\\"),
                 '\n' => shown.push_str("\\n"),
                 '\r' => shown.push_str("\\r"),
-                c if c.is_control() => shown.push_str(&format!("\\x{:02x}", u32::from(c))),
+                c if c.is_control() => {
+                    let mut bytes = [0; 4];
+                    for byte in c.encode_utf8(&mut bytes).bytes() {
+                        shown.push_str(&format!("\\x{byte:02x}"));
+                    }
+                }
                 c => shown.push(c),
             }
         }

@@ -9,14 +9,14 @@ use crate::StateError;
 use crate::path::{self, TreePath};
 
 /// How much of what lies at a path, and below it, belongs to a scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cover {
-    /// All of it.
-    Everything,
-    /// Perhaps something below it, but not the directory itself.
-    Part,
     /// None of it.
     Nothing,
+    /// Perhaps something below it, but not the directory itself.
+    Part,
+    /// All of it.
+    Everything,
 }
 
 /// Some part of a workspace.
@@ -26,7 +26,12 @@ pub struct Scope {
     items: Vec<Item>,
     /// As it was given.
     given: Vec<String>,
+    /// And nothing but what is in this one too.
+    within: Option<Box<Self>>,
 }
+
+/// Between two scopes of which both must hold, where a scope is stored.
+const AND: &str = "and";
 
 #[derive(Clone, Debug)]
 enum Item {
@@ -41,6 +46,7 @@ impl Scope {
         Self {
             items: Vec::new(),
             given: Vec::new(),
+            within: None,
         }
     }
 
@@ -50,6 +56,17 @@ impl Scope {
         workspace: &Path,
         here: &Path,
         given: &[std::ffi::OsString],
+    ) -> Result<Self, StateError> {
+        Self::parse_among(workspace, here, given, &|_| false)
+    }
+
+    /// The same, where a name that `known` knows is a name, though nothing stands
+    /// there now and it looks like a pattern.
+    pub fn parse_among(
+        workspace: &Path,
+        here: &Path,
+        given: &[std::ffi::OsString],
+        known: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Self, StateError> {
         let mut scope = Self::everything();
         for one in given {
@@ -64,8 +81,22 @@ impl Scope {
                 .join(path::as_path(&path))
                 .symlink_metadata()
                 .is_ok();
-            if !exists && one.as_bytes().iter().any(|byte| b"*?[{".contains(byte)) {
-                scope.items.push(pattern(&path).map_err(|why| bad(&why))?);
+            let looks_like_one = one.as_bytes().iter().any(|byte| b"*?[{".contains(byte));
+            if looks_like_one && !exists && !known(&path) {
+                // The directories we are in are meant as they are named.
+                let front = relative(workspace, here, Path::new("")).map_err(bad)?;
+                let tail = path
+                    .strip_prefix(front.as_slice())
+                    .filter(|_| !Path::new(one).is_absolute());
+                let whole = match tail {
+                    Some(tail) => [
+                        globset::escape(&String::from_utf8_lossy(&front)).into_bytes(),
+                        tail.to_vec(),
+                    ]
+                    .concat(),
+                    None => path,
+                };
+                scope.items.push(pattern(&whole).map_err(|why| bad(&why))?);
             } else {
                 scope.items.push(Item::Path(path));
             }
@@ -81,7 +112,12 @@ impl Scope {
     /// A scope as it was stored: paths and patterns relative to the workspace.
     pub fn stored(items: &[String]) -> Result<Self, StateError> {
         let mut scope = Self::everything();
-        for item in items {
+        for (place, item) in items.iter().enumerate() {
+            if item == AND {
+                let rest = items.get(place + 1..).unwrap_or_default();
+                scope.within = Some(Box::new(Self::stored(rest)?));
+                break;
+            }
             scope.items.push(match item.strip_prefix("glob:") {
                 Some(glob) => pattern(glob.as_bytes()).map_err(|why| StateError::BadScope {
                     scope: item.clone(),
@@ -95,13 +131,19 @@ impl Scope {
 
     /// The scope as it is stored.
     pub fn to_stored(&self) -> Vec<String> {
-        self.items
+        let mut stored: Vec<String> = self
+            .items
             .iter()
             .map(|item| match item {
                 Item::Path(path) => format!("path:{}", path::display(path)),
                 Item::Pattern(matcher, _) => format!("glob:{}", matcher.glob().glob()),
             })
-            .collect()
+            .collect();
+        if let Some(within) = &self.within {
+            stored.push(AND.to_owned());
+            stored.extend(within.to_stored());
+        }
+        stored
     }
 
     /// As it was given on the command line; empty for everything.
@@ -111,7 +153,7 @@ impl Scope {
 
     /// Whether it is the whole workspace.
     pub fn is_everything(&self) -> bool {
-        self.items.is_empty()
+        self.items.is_empty() && self.within.is_none()
     }
 
     /// The paths, without the patterns.
@@ -122,52 +164,47 @@ impl Scope {
         })
     }
 
+    /// Whether each pattern fits something.
+    pub(crate) fn unmatched_pattern(&self, paths: &[TreePath]) -> Option<String> {
+        self.items.iter().find_map(|item| match item {
+            Item::Path(_) => None,
+            Item::Pattern(matcher, _) => {
+                let fits = |path: &TreePath| item.cover(path) == Cover::Everything;
+                (!paths.iter().any(fits)).then(|| matcher.glob().glob().to_owned())
+            }
+        })
+    }
+
     /// How much of what is at `path` belongs to it.
     pub fn cover(&self, path: &[u8]) -> Cover {
-        if self.items.is_empty() {
-            return Cover::Everything;
+        let here = match self.items.is_empty() {
+            true => Cover::Everything,
+            false => self
+                .items
+                .iter()
+                .map(|item| item.cover(path))
+                .max()
+                .unwrap_or(Cover::Nothing),
+        };
+        match &self.within {
+            Some(within) => here.min(within.cover(path)),
+            None => here,
         }
-        let mut best = Cover::Nothing;
-        for item in &self.items {
-            match item.cover(path) {
-                Cover::Everything => return Cover::Everything,
-                Cover::Part => best = Cover::Part,
-                Cover::Nothing => {}
-            }
-        }
-        best
     }
 
     /// What belongs to both.
-    pub fn narrowed<'a>(&'a self, other: &'a Self) -> Self {
-        // Paths chosen for a roll back lie inside what was checkpointed, or
-        // choose nothing: the comparison asks both.
+    pub fn narrowed(&self, other: &Self) -> Self {
         if self.is_everything() {
             return other.clone();
         }
         if other.is_everything() {
             return self.clone();
         }
-        let mut both = Self::everything();
-        for chosen in &other.items {
-            match chosen {
-                Item::Path(path) => match self.cover(path) {
-                    Cover::Everything => both.items.push(chosen.clone()),
-                    Cover::Part => both.items.extend(
-                        self.items
-                            .iter()
-                            .filter(|item| matches!(item, Item::Path(inner) if path::is_within(inner, path)))
-                            .cloned(),
-                    ),
-                    Cover::Nothing => {}
-                },
-                Item::Pattern(..) => both.items.push(chosen.clone()),
-            }
-        }
-        if both.items.is_empty() {
-            // Nothing at all: a path that cannot exist.
-            both.items.push(Item::Path(vec![0]));
-        }
+        let mut both = self.clone();
+        both.within = Some(Box::new(match both.within.take() {
+            Some(within) => within.narrowed(other),
+            None => other.clone(),
+        }));
         both
     }
 }

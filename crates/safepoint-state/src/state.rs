@@ -93,14 +93,27 @@ impl State {
     }
 
     fn objects_directory(&self) -> PathBuf {
-        self.around.data.join("objects")
+        // Each trail has its own: what one store refers to, another knows nothing of,
+        // and would collect.
+        let trail = ContentId::of(self.trail.key().to_string().as_bytes()).to_string();
+        let name: String = trail.chars().take(16).collect();
+        self.around.data.join("objects").join(name)
     }
 
     /// Waits until nobody rolls the workspace back, and keeps it so.
     pub(crate) fn hold(&self, workspace: &Path, hold: Hold) -> Result<File, StateError> {
         let path = self.lock_path(workspace)?;
         let what = format!("`{}`", workspace.display());
-        lock::take(&path, hold, self.around.lock_timeout, &what)
+        let held = lock::take(&path, hold, self.around.lock_timeout, &what)?;
+        if !self.is_cut_off(workspace) {
+            return Ok(held);
+        }
+        // Whoever had the lock was killed half-way. What is there is ended first.
+        drop(held);
+        self.recover()?;
+        let held = lock::take(&path, hold, self.around.lock_timeout, &what)?;
+        self.refuse_unfinished(workspace)?;
+        Ok(held)
     }
 
     pub(crate) fn lock_path(&self, workspace: &Path) -> Result<PathBuf, StateError> {

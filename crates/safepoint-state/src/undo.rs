@@ -15,7 +15,7 @@ use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::restore::{Plan, renumber, spare};
 use crate::scan::Sink;
-use crate::scope::Scope;
+use crate::scope::{Cover, Scope};
 use crate::snapshot::Record;
 use crate::text::{self, Conflict, Merge};
 use crate::tree::{self, Change, ChangeKind, Entry, Moment, Node, Trees, same_content};
@@ -82,7 +82,9 @@ impl Undoing<'_> {
                 relinked,
             })
             .collect();
-        Ok(Plan::new(self.present, files, git))
+        let mut plan = Plan::new(self.present, &[before, after], files, git);
+        plan.add_parts(self.trees, self.workspace, self.scope, &before.files)?;
+        Ok(plan)
     }
 
     fn file(
@@ -246,7 +248,8 @@ impl Undoing<'_> {
             }
         }
         for parent in parents {
-            if edits.contains_key(&parent) {
+            // Those of which only a part is asked for are seen to by the plan.
+            if edits.contains_key(&parent) || self.scope.cover(&parent) != Cover::Everything {
                 continue;
             }
             let present = tree::find(self.trees, Some(&self.present.files), &parent)?;

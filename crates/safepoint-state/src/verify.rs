@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 
 use crate::objects::{Objects, Reader};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Record, Snapshot};
 use crate::state::State;
 use crate::tree::{Node, Subtree, Trees, tree_hash};
 use crate::{ContentId, StateError};
+
+/// A checkpoint with no more bytes than this is verified as a whole before it is restored.
+const SMALL: u64 = 32 << 20;
 
 /// What was found to be whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,13 +33,18 @@ impl State {
         Ok(verified)
     }
 
-    /// The same for its trees alone: what they name is checked when it is put beside the tree.
+    /// Before a roll back: everything when that is little, and otherwise the roots. What
+    /// is needed of the rest is checked when it is put beside the tree.
     pub(crate) fn verify_with(
         &self,
         objects: &Objects,
         snapshot: &Snapshot,
     ) -> Result<(), StateError> {
         let reader = objects.reader();
+        if snapshot.record.files.bytes <= SMALL {
+            let (_, contents) = needed(&reader, snapshot)?;
+            return reader.check(contents.into_iter().collect());
+        }
         reader.tree(snapshot.record.files.tree)?;
         if let Some(git) = &snapshot.record.git {
             reader.tree(git.tree)?;
@@ -90,11 +98,11 @@ fn needed(
 /// Everything a snapshot refers to: what garbage collection must keep.
 pub(crate) fn references(
     reader: &Reader<'_>,
-    snapshot: &Snapshot,
+    record: &Record,
     live: &mut HashSet<ContentId>,
 ) -> Result<(), StateError> {
-    live.extend(snapshot.record.sealed.iter().map(|sealed| sealed.content));
-    let roots = [Some(snapshot.record.files), snapshot.record.git];
+    live.extend(record.sealed.iter().map(|sealed| sealed.content));
+    let roots = [Some(record.files), record.git];
     let mut waiting: Vec<ContentId> = roots.into_iter().flatten().map(|it| it.tree).collect();
     while let Some(tree) = waiting.pop() {
         if !live.insert(tree) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use safepoint_state::git::Git;
-use safepoint_state::{Patterns, Rules, State, Workspace};
+use safepoint_state::{End, Patterns, Rules, State, Workspace};
 use safepoint_store::{Blobs, Options, Store};
 use safepoint_trail::{Actor, LostStore, Surroundings, Trail};
 
@@ -124,13 +124,20 @@ impl Context {
         for recovered in state.recover()? {
             let place = recovered.workspace.display().to_string();
             let what = recovered.summary;
-            self.console.say(&if recovered.finished {
-                format!("recovered: `{what}` was cut off in `{place}`, and is now finished")
-            } else {
-                format!(
+            match recovered.end {
+                End::Finished => self.console.say(&format!(
+                    "recovered: `{what}` was cut off in `{place}`, and is now finished"
+                )),
+                End::WithoutSecrets => self.console.warn(&format!(
+                    "`{what}` was cut off in `{place}`, and is now finished but for the encrypted files: roll back once more"
+                )),
+                End::Dropped => self.console.say(&format!(
                     "recovered: `{what}` was cut off before it touched `{place}`, and was dropped"
-                )
-            });
+                )),
+                End::Failed(error) => self.console.warn(&format!(
+                    "`{what}` was cut off in `{place}`, and cannot be finished yet: {error}"
+                )),
+            }
         }
         Ok(state)
     }

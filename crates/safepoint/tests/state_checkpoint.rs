@@ -305,7 +305,7 @@ fn st_06_a_new_checkpoint_does_not_rest_on_content_that_is_damaged() {
     let env = env();
     env.write("project/a", "the only content\n");
     checkpoint(&env, &[]);
-    for pack in fs::read_dir(env.home().join("data/objects/packs")).unwrap() {
+    for pack in fs::read_dir(env.objects().join("packs")).unwrap() {
         let pack = pack.unwrap().path();
         let mut bytes = fs::read(&pack).unwrap();
         for byte in &mut bytes[16..40] {

@@ -126,7 +126,7 @@ fn manifests(env: &TestEnv) -> usize {
 }
 
 fn packs(env: &TestEnv) -> Vec<PathBuf> {
-    let list = fs::read_dir(env.home().join("data/objects/packs")).unwrap();
+    let list = fs::read_dir(env.objects().join("packs")).unwrap();
     list.map(|entry| entry.unwrap().path()).collect()
 }
 
@@ -369,7 +369,7 @@ fn st_33_one_flipped_byte_anywhere_in_the_store_and_nothing_is_touched() {
 fn st_40_an_index_that_is_lost_or_damaged_is_made_again_from_the_packs() {
     let (env, id) = stored();
     let whole = look(&env.project());
-    let index = env.home().join("data/objects/index.db");
+    let index = env.objects().join("index.db");
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 4] = [
         ("gone", |_| {}),
@@ -450,7 +450,7 @@ fn st_06_what_was_known_of_deleted_content_is_not_trusted_after_the_index_is_los
     env.json(&["-C", other.to_str().unwrap(), "checkpoint"]);
     assert_eq!(env.json(&["gc"])["deleted"].as_array().unwrap().len(), 1);
     for name in ["index.db", "index.db-wal", "index.db-shm"] {
-        let _ = fs::remove_file(env.home().join("data/objects").join(name));
+        let _ = fs::remove_file(env.objects().join(name));
     }
     let again = checkpoint(&env);
     env.json(&["verify", &again]);

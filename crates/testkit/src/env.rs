@@ -53,6 +53,14 @@ impl TestEnv {
         self.root().join("home")
     }
 
+    /// The one object store below `SAFEPOINT_HOME`.
+    pub fn objects(&self) -> PathBuf {
+        let stores = std::fs::read_dir(self.home().join("data/objects")).unwrap();
+        let mut stores: Vec<PathBuf> = stores.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(stores.len(), 1, "{stores:?}");
+        stores.remove(0)
+    }
+
     /// Sets a variable for every run from now on.
     pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
         self.variables.push((name.into(), value.into()));

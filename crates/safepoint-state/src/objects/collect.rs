@@ -169,8 +169,13 @@ impl Objects {
             .map_err(|error| StateError::file("read", &directory, error))?;
         for entry in listing {
             let entry = entry.map_err(|error| StateError::file("read", &directory, error))?;
-            if !known.contains(&*entry.file_name().to_string_lossy()) {
-                durable::remove(&entry.path())?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // One whose list cannot be read may still be mended by somebody.
+            let path = entry.path();
+            let readable = std::fs::File::open(&path)
+                .is_ok_and(|file| super::pack::read_list(&file, &path).is_ok());
+            if !known.contains(&name) && (readable || name.ends_with(".tmp")) {
+                durable::remove(&path)?;
             }
         }
         Ok(())

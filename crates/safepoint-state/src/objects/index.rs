@@ -157,6 +157,19 @@ impl Index {
         })?)
     }
 
+    /// The same for many packs at once: all of them, or none.
+    pub(super) fn add_all(&self, packs: &[NewPack]) -> Result<(), StateError> {
+        Ok(self.store.write(Durability::Sync, |sql| {
+            for (name, bytes, objects) in packs {
+                let pack = add_pack(sql, name, *bytes)?;
+                for (id, place) in objects {
+                    add_place(sql, Clash::Keep, *id, pack, *place)?;
+                }
+            }
+            Ok::<_, StoreError>(())
+        })?)
+    }
+
     /// Puts what is kept into its new places and forgets the rest, all at once.
     pub(super) fn rearrange(&self, change: &Rearrangement) -> Result<(), StateError> {
         Ok(self.store.write(Durability::Sync, |sql| {

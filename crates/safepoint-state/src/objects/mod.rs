@@ -178,17 +178,21 @@ fn rebuild(index: &Index, packs: &Path) -> Result<(), StateError> {
         }
     }
     names.sort();
+    let mut found = Vec::new();
     for name in names {
         let path = packs.join(format!("{name}.pack"));
-        let file = File::open(&path).map_err(|error| StateError::file("read", &path, error))?;
-        let objects = pack::read_list(&file, &path)?;
-        let bytes = file
-            .metadata()
-            .map_err(|error| StateError::file("read", &path, error))?
-            .len();
-        index.add(&name, bytes, &objects)?;
+        // One that cannot be read stays where it is: what is in it is missing, and is
+        // told of by whoever needs it.
+        let Ok(file) = File::open(&path) else {
+            continue;
+        };
+        let Ok(objects) = pack::read_list(&file, &path) else {
+            continue;
+        };
+        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        found.push((name, bytes, objects));
     }
-    Ok(())
+    index.add_all(&found)
 }
 
 /// The bytes of one object within its block.

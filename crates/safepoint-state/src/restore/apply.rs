@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fchmod, fchown, fsync,
-    futimens, mkdirat, openat, renameat, statat, syncfs, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Uid, chmodat, chownat, fchmod, fchown,
+    fsync, futimens, mkdirat, openat, renameat, renameat_with, statat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use safepoint_store::fault;
@@ -230,7 +230,13 @@ impl<'a> Tree<'a> {
             self.handles.clear(); // what was not there before may be there now
         }
         let put = self.at("write", &change.path, |parent, target| {
-            match renameat(&staged.handle, name, parent, target) {
+            // Where nothing was, nothing that came meanwhile is written over.
+            let renamed = match change.from {
+                None => renameat_with(&staged.handle, name, parent, target, RenameFlags::NOREPLACE),
+                Some(_) => renameat(&staged.handle, name, parent, target),
+            };
+            match renamed {
+                Err(Errno::INVAL) => renameat(&staged.handle, name, parent, target), // not known to this file system
                 // Another file system is mounted there: not the same rename, but the same result.
                 Err(Errno::XDEV) => copy_across(staged.handle.as_fd(), name, parent, target),
                 other => other,

@@ -79,6 +79,10 @@ fn take(lock: &Path, timeout: Duration) -> Result<(), StateError> {
                     .map_err(|error| StateError::file("write", lock, error));
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                // Nobody else of ours is at work here: one of ours is left from a killed process.
+                if std::fs::read(lock).is_ok_and(|text| text == OURS) {
+                    return Ok(());
+                }
                 std::thread::sleep(PAUSE);
             }
             Err(error) => return Err(StateError::file("write", lock, error)),

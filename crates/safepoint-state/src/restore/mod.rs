@@ -44,7 +44,7 @@ use crate::{StateError, checkpoint, own, undo};
 pub(crate) use journal::directory as journals;
 use journal::{Journal, PathText, Phase};
 pub(crate) use plan::{Plan, renumber, spare};
-pub use recover::{Recovered, is_unfinished};
+pub use recover::{End, Recovered, is_unfinished};
 use secrets::Secrets;
 
 /// What is wanted.
@@ -188,6 +188,9 @@ impl State {
             format!("after {}", describe(goal)),
         )?;
         (after.record.files, after.record.git) = (files, git);
+        if let (Goal::Snapshot { snapshot, .. }, true) = (goal, scope.is_everything()) {
+            after.record.root_mode = snapshot.record.root_mode.or(after.record.root_mode);
+        }
         if !identities.is_empty() {
             after.record.sealed.clone_from(&wanted_secrets);
         }
@@ -326,6 +329,7 @@ impl State {
                 reason: Some(reason),
                 scope: scope.to_stored(),
                 files: capture.files,
+                root_mode: checkpoint::root_mode(workspace),
                 git: capture.git,
                 git_head: None,
                 left_out: capture.left_out(),
@@ -382,8 +386,9 @@ impl State {
         journal.write(&journals)?;
         fault::point("restore.journalled");
         let prepared = stage::prepare(&workspace.root, &plan.changes, &reader).and_then(|staged| {
-            apply::check_unchanged(&workspace.root, &plan.changes)?;
             let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
+            // Last of all: git may have been waited for.
+            apply::check_unchanged(&workspace.root, &plan.changes)?;
             Ok((staged, git))
         });
         let (staged, git) = match prepared {
@@ -419,6 +424,7 @@ impl State {
                 return Err(error);
             }
         };
+        restore_root_mode(workspace, journal.record.root_mode)?;
         fault::point("restore.applied");
         let mut warnings = remarks_as_warnings(plan, &staged, &remarks);
         warnings.extend(secrets.put(&workspace.root)?);
@@ -432,7 +438,8 @@ impl State {
             ));
         }
         fault::point("restore.verified");
-        self.record_restored(workspace, &journal, plan, left.is_empty())?;
+        let matches = left.is_empty() && !plan.incomplete;
+        self.record_restored(workspace, &journal, plan, matches)?;
         fault::point("restore.recorded");
         stage::clear(&workspace.root)?;
         journal.remove(&journals)?;
@@ -452,7 +459,7 @@ impl State {
             changes: plan.changes.clone(),
             pre_hash: self.find(journal.before.as_str())?.hash(),
             post_hash,
-            matches: left.is_empty(),
+            matches,
             warnings,
         })
     }
@@ -544,6 +551,7 @@ impl State {
         let kind = match journal.verb.as_str() {
             "undo" => Kind::fixed("undone"),
             "redo" => Kind::fixed("redone"),
+            "back_out" => Kind::fixed("roll_back_failed"),
             _ => Kind::fixed("rolled_back"),
         };
         self.trail.write(Durability::Sync, |writing| {
@@ -563,6 +571,17 @@ impl State {
             writing.append(self.draft(&workspace.root, kind, Some(&action.id), body))?;
             Ok(())
         })
+    }
+}
+
+/// Gives the workspace itself the mode it had.
+fn restore_root_mode(workspace: &Workspace, mode: Option<u32>) -> Result<(), StateError> {
+    match mode {
+        Some(mode) if checkpoint::root_mode(workspace) != Some(mode) => {
+            rustix::fs::chmod(&workspace.root, rustix::fs::Mode::from_raw_mode(mode))
+                .map_err(|error| StateError::file("change", &workspace.root, error))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -7,7 +7,8 @@ use crate::capture::Capture;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::scan::Sink;
-use crate::scope::Scope;
+use crate::scan::stat::Found;
+use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Note, Record};
 use crate::tree::{self, Change, Entry, Keep, Node, Subtree, Trees};
 use crate::{ContentId, StateError, git_state};
@@ -18,6 +19,10 @@ pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
     /// What stays although the snapshot does not have it.
     pub(crate) kept: Vec<Note>,
+    /// Whether something of the snapshot is not brought back because of that.
+    pub(crate) incomplete: bool,
+    /// Directories of which only a part is asked for, as they are now.
+    parts: BTreeMap<TreePath, Entry>,
     /// Where the trees that will be differ from those that are.
     pub(crate) file_edits: Vec<(TreePath, Option<Entry>)>,
     pub(crate) git_edits: Vec<(TreePath, Option<Entry>)>,
@@ -36,14 +41,16 @@ pub(crate) fn identical(
     let mut files = tree::changes(trees, Some(&present.files), Some(&target.files), scope)?;
     files.iter_mut().for_each(|change| renumber(&mut change.to));
     let git = match (&present.git, &target.git) {
-        (Some(now), Some(target)) => {
-            let git = tree::changes(trees, Some(now), Some(target), scope)?;
+        (Some(now), Some(then)) => {
+            let changes = tree::changes(trees, Some(now), Some(then), scope)?;
             let content = |path: &[u8], entry: &Entry| content(reader, workspace, path, entry);
-            spare(git, trees, now, &content, sink)?
+            spare(changes, trees, now, &content, sink)?
         }
         _ => Vec::new(), // it was not captured: it is left as it is
     };
-    Ok(Plan::new(present, files, git))
+    let mut plan = Plan::new(present, &[target], files, git);
+    plan.add_parts(trees, workspace, scope, &target.files)?;
+    Ok(plan)
 }
 
 /// Files that are brought back get other link numbers than files that are there can
@@ -63,40 +70,64 @@ pub(crate) fn renumber(entry: &mut Option<Entry>) {
 }
 
 impl Plan {
-    /// A plan of these changes. Directories that hold what is not captured are kept.
-    pub(crate) fn new(present: &Capture, files: Vec<Change>, git: Vec<Change>) -> Self {
+    /// A plan of these changes. What is not captured now, or was not captured in
+    /// `records`, is not touched, nor are the directories that hold it removed.
+    pub(crate) fn new(
+        present: &Capture,
+        records: &[&Record],
+        files: Vec<Change>,
+        git: Vec<Change>,
+    ) -> Self {
+        let mut omitted: BTreeSet<TreePath> = BTreeSet::new();
+        omitted.extend(present.scan.left_out.iter().map(|one| one.path.clone()));
+        omitted.extend(present.scan.sensitive.iter().map(|(path, _)| path.clone()));
+        let mut left_out_then = BTreeSet::new();
+        for record in records {
+            let notes = record.left_out.iter().chain(&record.sensitive);
+            left_out_then.extend(notes.map(|note| unescape(&note.path)));
+        }
         let mut kept = Vec::new();
-        let omitted: Vec<&TreePath> = present
-            .scan
-            .left_out
-            .iter()
-            .map(|omitted| &omitted.path)
-            .chain(present.scan.sensitive.iter().map(|(path, _)| path))
-            .collect();
+        let mut incomplete = false;
+        let mut stay = |change: &Change, why: String| {
+            kept.push(Note {
+                path: path::display(&change.path),
+                why,
+            });
+        };
         let files: Vec<Change> = files
             .into_iter()
             .filter(|change| {
-                let is_directory = change
-                    .from
-                    .as_ref()
-                    .is_some_and(|from| from.subtree().is_some());
-                let goes = change.to.as_ref().is_none_or(|to| to.subtree().is_none());
-                if !(is_directory && goes) {
+                let within = |path: &&TreePath| path::is_within(&change.path, path);
+                if left_out_then.iter().any(|path| within(&path)) {
+                    stay(change, "the checkpoint left it out".to_owned());
+                    return false;
+                }
+                if omitted.iter().any(|path| within(&path)) {
+                    incomplete |= change.to.is_some();
+                    stay(
+                        change,
+                        "it is not captured now, so replacing it could lose it".to_owned(),
+                    );
+                    return false;
+                }
+                let is_directory =
+                    |side: &Option<Entry>| side.as_ref().is_some_and(|it| it.subtree().is_some());
+                if !is_directory(&change.from) || is_directory(&change.to) {
                     return true;
                 }
-                let holds = omitted
-                    .iter()
-                    .find(|path| path::is_within(path, &change.path));
-                if let Some(inside) = holds {
-                    kept.push(Note {
-                        path: path::display(&change.path),
-                        why: format!(
-                            "it holds `{}`, which is not captured",
-                            path::display(inside)
-                        ),
-                    });
+                let inside = |path: &&TreePath| path::is_within(path, &change.path);
+                match omitted.iter().chain(&left_out_then).find(inside) {
+                    Some(inside) => {
+                        incomplete |= change.to.is_some();
+                        let inside = path::display(inside);
+                        stay(
+                            change,
+                            format!("it holds `{inside}`, which is not captured"),
+                        );
+                        false
+                    }
+                    None => true,
                 }
-                holds.is_none()
             })
             .collect();
         let edits = |changes: &[Change]| {
@@ -115,9 +146,58 @@ impl Plan {
         Self {
             changes,
             kept,
+            incomplete,
             file_edits,
             git_edits,
+            parts: BTreeMap::new(),
         }
+    }
+
+    /// Looks at the directories of which only a part is asked for: they are made
+    /// where they are missing, and keep what they have where they are not.
+    pub(crate) fn add_parts(
+        &mut self,
+        trees: &dyn Trees,
+        workspace: &Path,
+        scope: &Scope,
+        target: &Subtree,
+    ) -> Result<(), StateError> {
+        let mut above: BTreeSet<TreePath> = BTreeSet::new();
+        for change in &self.changes {
+            let mut parent = path::split(&change.path).0;
+            while !parent.is_empty() {
+                if scope.cover(parent) == Cover::Part {
+                    above.insert(parent.to_vec());
+                }
+                parent = path::split(parent).0;
+            }
+        }
+        for path in above {
+            let found = rustix::fs::lstat(&workspace.join(path::as_path(&path)));
+            let found = found.ok().map(|stat| Found::of(&stat));
+            match found.filter(Found::is_directory) {
+                Some(found) => {
+                    let (_, name) = path::split(&path);
+                    let entry = found.entry(name, Node::Directory(*target));
+                    self.file_edits.push((path.clone(), Some(entry.clone())));
+                    self.parts.insert(path, entry);
+                }
+                None => {
+                    let entry = tree::find(trees, Some(target), &path)?;
+                    if entry.is_some() {
+                        self.file_edits.push((path.clone(), entry.clone()));
+                        self.changes.push(Change {
+                            path,
+                            from: None,
+                            to: entry,
+                            relinked: false,
+                        });
+                    }
+                }
+            }
+        }
+        self.changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(())
     }
 
     /// The trees that will be there: files, and git directories.
@@ -154,6 +234,11 @@ impl Plan {
         }
         let mut found = BTreeMap::new();
         collect(trees, b"", files, &wanted, &mut found)?;
+        for (path, entry) in &self.parts {
+            if let Some(planned) = found.get_mut(path) {
+                planned.clone_from(entry);
+            }
+        }
         if let Some(git) = git {
             let inside = |path: &&TreePath| git_state::inside(path).is_some();
             let wanted = wanted.iter().filter(inside).cloned().collect();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use safepoint_store::fault;
+use safepoint_store::{durable, fault};
 
 use super::journal::{Journal, Phase, directory as journals};
 use super::{Plan, plan, stage, workspace_of};
@@ -12,7 +12,7 @@ use crate::objects::Objects;
 use crate::restore::{apply, hold_git};
 use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
-use crate::snapshot::SnapshotId;
+use crate::snapshot::{Record, SnapshotId};
 use crate::state::{State, Workspace};
 
 /// One that was cut off, and what became of it.
@@ -22,8 +22,21 @@ pub struct Recovered {
     pub workspace: PathBuf,
     /// What it was, in a sentence.
     pub summary: String,
-    /// Whether it was brought to its end; otherwise nothing had been touched, and it was dropped.
-    pub finished: bool,
+    /// What became of it.
+    pub end: End,
+}
+
+/// What became of a going back that was cut off.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// It was brought to its end.
+    Finished,
+    /// The same, but for secrets, for which the key is needed.
+    WithoutSecrets,
+    /// Nothing had been touched, and it was dropped.
+    Dropped,
+    /// It could not be ended: the workspace is still half-way.
+    Failed(StateError),
 }
 
 /// Whether a going back may have been cut off: a look at one directory.
@@ -51,7 +64,25 @@ impl State {
             if !path.exists() {
                 continue;
             }
-            recovered.push(self.finish(journal)?);
+            let (workspace, summary) = (root, journal.summary.clone());
+            let sealed = !journal.record.sealed.is_empty();
+            recovered.push(match self.finish(journal) {
+                Ok(one) => one,
+                // One workspace that cannot be mended must not keep all others from working.
+                Err(error) => Recovered {
+                    workspace,
+                    summary,
+                    end: End::Failed(error),
+                },
+            });
+            if sealed
+                && let Some(Recovered {
+                    end: end @ End::Finished,
+                    ..
+                }) = recovered.last_mut()
+            {
+                *end = End::WithoutSecrets;
+            }
         }
         Ok(recovered)
     }
@@ -66,10 +97,11 @@ impl State {
             return Ok(Recovered {
                 workspace: root,
                 summary,
-                finished: false,
+                end: End::Dropped,
             });
         }
         fault::point("recover.begun");
+        durable::create_directory(&root)?; // it may have been deleted since
         let workspace = workspace_of(&root, &journal.patterns)?;
         let objects = self.objects()?;
         let progress = Progress::default();
@@ -80,7 +112,7 @@ impl State {
         Ok(Recovered {
             workspace: root,
             summary,
-            finished: true,
+            end: End::Finished,
         })
     }
 
@@ -133,6 +165,7 @@ impl State {
         let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
         apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories)?;
         drop(git);
+        super::restore_root_mode(workspace, journal.record.root_mode)?;
         let (_, left) = self.verify_restored(workspace, objects, plan, &journal, progress)?;
         self.record_restored(workspace, &journal, plan, left.is_empty())?;
         stage::clear(&workspace.root)?;
@@ -149,6 +182,9 @@ impl State {
     ) -> Result<(), StateError> {
         let before = self.find(journal.before.as_str())?;
         let back = Journal {
+            verb: "back_out".to_owned(),
+            restored_to: None,
+            undoes: None,
             record: before.record,
             summary: format!("back from a failed {}", journal.summary),
             action: safepoint_model::ActionId::generate(&*self.around.entropy)?,
@@ -161,10 +197,22 @@ impl State {
         self.carry_on(workspace, objects, &plan, back, progress)
     }
 
+    /// Whether a going back in this workspace has not come to its end.
+    pub(crate) fn is_cut_off(&self, workspace: &Path) -> bool {
+        Journal::path(&self.journal_directory(), workspace).exists()
+    }
+
+    /// Everything that journals refer to, which no snapshot does yet.
+    pub(crate) fn journalled(&self) -> Result<Vec<Record>, StateError> {
+        Journal::all(&self.journal_directory())?
+            .iter()
+            .map(|path| Ok(Journal::read(path)?.record))
+            .collect()
+    }
+
     /// A workspace that is half-way must be whole before anything else is done to it.
-    pub(super) fn refuse_unfinished(&self, workspace: &Path) -> Result<(), StateError> {
-        let path = Journal::path(&self.journal_directory(), workspace);
-        if path.exists() {
+    pub(crate) fn refuse_unfinished(&self, workspace: &Path) -> Result<(), StateError> {
+        if self.is_cut_off(workspace) {
             return Err(StateError::Busy {
                 what: format!(
                     "`{}` (a roll back was cut off there and could not be ended)",

@@ -3,6 +3,7 @@
 //! They are decrypted before the tree is touched: a wrong key, or none, shows
 //! when nothing has happened yet.
 
+use std::io::Read;
 use std::path::Path;
 
 use safepoint_store::durable::{self, Access};
@@ -61,7 +62,7 @@ pub(super) fn open(
             continue;
         }
         let plain = seal::open(&reader.read(sealed.content)?, identities)?;
-        let present = std::fs::read(workspace.join(path::as_path(&path))).ok();
+        let present = read_regular(&workspace.join(path::as_path(&path)));
         if present.as_ref().is_some_and(|present| *present == **plain) {
             continue;
         }
@@ -86,6 +87,17 @@ pub(super) fn open(
         });
     }
     Ok(secrets)
+}
+
+/// What a regular file holds. A link is not followed, and a pipe is not waited for.
+fn read_regular(path: &Path) -> Option<Vec<u8>> {
+    use rustix::fs::{CWD, Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = std::fs::File::from(rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?);
+    let mut bytes = Vec::new();
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 impl Secrets {

@@ -72,8 +72,10 @@ fn open(directory: &Path) -> Result<OwnedFd, StateError> {
 
 /// Where things lie ready. A directory that is not there at all is built here
 /// with all that is in it, and then takes one rename.
-#[derive(Default)]
 struct Layout<'c> {
+    workspace: &'c Path,
+    /// The file system that things lie ready on.
+    file_system: u64,
     /// The new directory whose inside is being laid out, and its name here.
     whole: Option<(&'c [u8], String)>,
 }
@@ -83,6 +85,8 @@ enum Spot {
     Alone(String),
     /// Inside a new directory, at this path.
     Inside(Vec<u8>),
+    /// Nowhere: a directory that is made in its place.
+    Made,
 }
 
 /// Longer paths are walked by handles, not named at once.
@@ -102,8 +106,18 @@ impl<'c> Layout<'c> {
         let name = format!("{number:x}");
         let new =
             change.from.is_none() && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
-        self.whole = new.then(|| (change.path.as_slice(), name.clone()));
+        let whole = new && self.is_near(&change.path);
+        self.whole = whole.then(|| (change.path.as_slice(), name.clone()));
+        if new && !whole {
+            return Spot::Made;
+        }
         Spot::Alone(name)
+    }
+
+    /// Whether a path is on the same file system, so that a directory can be renamed there.
+    fn is_near(&self, path: &[u8]) -> bool {
+        let parent = self.workspace.join(path::as_path(path::split(path).0));
+        rustix::fs::stat(&parent).is_ok_and(|stat| stat.st_dev == self.file_system)
     }
 }
 
@@ -125,9 +139,15 @@ pub(super) fn prepare(
     };
     let beside = staged.handle.as_fd();
     let mut contents: Vec<(ContentId, (Vec<u8>, &Entry))> = Vec::new();
-    let mut links: HashMap<u64, Vec<u8>> = HashMap::new();
+    let mut links: HashMap<(u64, ContentId), Vec<u8>> = HashMap::new();
     let mut linked = Vec::new();
-    let mut layout = Layout::default();
+    let mut layout = Layout {
+        workspace,
+        file_system: fstat(beside)
+            .map_err(|error| StateError::file("read", &directory, error))?
+            .st_dev,
+        whole: None,
+    };
     for (number, change) in changes.iter().enumerate() {
         let Some(entry) = change.to.as_ref().filter(|_| needs_content(change)) else {
             continue;
@@ -136,17 +156,20 @@ pub(super) fn prepare(
         let name = match &spot {
             Spot::Alone(name) => name.clone().into_bytes(),
             Spot::Inside(path) => path.clone(),
+            Spot::Made => continue,
         };
         let failed =
             |action, error: Errno| StateError::file(action, path::as_path(&change.path), error);
         match &entry.node {
-            Node::File { content, link, .. } => match link.and_then(|link| links.get(&link)) {
-                Some(first) => linked.push((first.clone(), name.clone())),
-                None => {
-                    links.extend(link.map(|link| (link, name.clone())));
-                    contents.push((*content, (name, entry)));
+            Node::File { content, link, .. } => {
+                match link.and_then(|link| links.get(&(link, *content))) {
+                    Some(first) => linked.push((first.clone(), name.clone())),
+                    None => {
+                        links.extend(link.map(|link| ((link, *content), name.clone())));
+                        contents.push((*content, (name, entry)));
+                    }
                 }
-            },
+            }
             Node::Symlink { target } => symlink(beside, &name, target, entry)
                 .map_err(|error| failed("create the link", error))?,
             Node::Special {
@@ -172,6 +195,7 @@ pub(super) fn prepare(
             Spot::Inside(_) => {
                 staged.inside.insert(change.path.clone());
             }
+            Spot::Made => {}
         }
     }
     let few = contents.len() <= FEW;

@@ -165,6 +165,8 @@ pub(crate) struct Scan {
     pub(crate) sensitive: Vec<(TreePath, Reason)>,
     /// Pipes, sockets and devices.
     pub(crate) special: Vec<(TreePath, Special)>,
+    /// A directory in which names went on coming and going while it was looked at.
+    pub(crate) restless: Option<TreePath>,
     /// For the cache.
     pub(crate) seen: Vec<(TreePath, Seen)>,
 }
@@ -173,8 +175,11 @@ impl Scan {
     fn sort(&mut self) {
         self.git.sort_by(|a, b| a.0.cmp(&b.0));
         self.left_out.sort();
+        self.left_out.dedup();
         self.sensitive.sort_by(|a, b| a.0.cmp(&b.0));
+        self.sensitive.dedup_by(|a, b| a.0 == b.0);
         self.special.sort_by(|a, b| a.0.cmp(&b.0));
+        self.special.dedup_by(|a, b| a.0 == b.0);
         self.seen.sort_by(|a, b| a.0.cmp(&b.0));
     }
 }

@@ -44,6 +44,7 @@ pub(crate) fn rescan(
         sink,
         found: Mutex::new(notes),
         restless: Mutex::default(),
+        visited: Mutex::default(),
     };
     let (git, files): (BTreeSet<&TreePath>, BTreeSet<&TreePath>) = changed
         .iter()

@@ -78,7 +78,7 @@ pub(super) fn file(
                     size: after.size,
                     content,
                     sparse: after.blocks * 512 < after.size,
-                    link: (after.links > 1).then_some(after.inode),
+                    link: after.link(),
                 },
                 attributes,
                 found: after,

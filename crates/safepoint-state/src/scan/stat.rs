@@ -16,7 +16,10 @@ pub(crate) struct Found {
     pub(crate) blocks: u64,
     pub(crate) links: u64,
     pub(crate) inode: u64,
+    /// The number of a device, when it is one.
     pub(crate) device: u64,
+    /// The file system it is on.
+    pub(crate) file_system: u64,
     pub(crate) modified: Moment,
     pub(crate) changed: Moment,
 }
@@ -33,6 +36,7 @@ impl Found {
             links: stat.st_nlink,
             inode: stat.st_ino,
             device: stat.st_rdev,
+            file_system: stat.st_dev,
             modified: moment_of(stat.st_mtime, stat.st_mtime_nsec),
             changed: moment_of(stat.st_ctime, stat.st_ctime_nsec),
         }
@@ -63,6 +67,21 @@ impl Found {
             && self.size == other.size
             && self.modified == other.modified
             && self.changed == other.changed
+    }
+
+    /// Whether it is the same sort of thing.
+    pub(crate) fn is_same_kind(&self, entry: &Entry) -> bool {
+        match &entry.node {
+            Node::File { .. } => self.is_file(),
+            Node::Directory(_) => self.is_directory(),
+            Node::Symlink { .. } => self.kind == FileType::Symlink,
+            Node::Special { kind, .. } => self.special() == Some(*kind),
+        }
+    }
+
+    /// A number for all names of one file: inodes of other file systems have others.
+    pub(crate) fn link(&self) -> Option<u64> {
+        (self.links > 1).then_some(self.inode ^ self.file_system.rotate_left(40))
     }
 
     /// Whether it still is what the cache knows.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::cache::{self, Flagged, Record, Seen, Stamp};
@@ -31,9 +31,13 @@ const DEEPEST: usize = 500;
 /// Looks at everything in the scope. What changes while it is looked at is
 /// looked at again, until all of it held still.
 pub(crate) fn scan(request: &Request<'_>, sink: &Sink<'_>) -> Result<Scan, StateError> {
+    scan_all(request, sink).map_err(|error| error.under(request.workspace))
+}
+
+fn scan_all(request: &Request<'_>, sink: &Sink<'_>) -> Result<Scan, StateError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut torn = None;
-    for _ in 0..ROUNDS {
+    for round in 1..=ROUNDS {
         // A handle lists its directory once: every round needs a new one.
         let root = openat(CWD, request.workspace, flags, Mode::empty())
             .map_err(|error| StateError::file("open", request.workspace, error))?;
@@ -42,20 +46,26 @@ pub(crate) fn scan(request: &Request<'_>, sink: &Sink<'_>) -> Result<Scan, State
             sink,
             found: Mutex::default(),
             restless: Mutex::default(),
+            visited: Mutex::default(),
         };
         let done = walk.directory(root.as_fd(), b"", request.scope.cover(b""), Part::Files)?;
-        match walk.settle(root.as_fd())? {
-            Some(path) => torn = Some(path),
-            None => {
-                let mut scan = walk
-                    .found
-                    .into_inner()
-                    .unwrap_or_else(PoisonError::into_inner);
-                scan.root = done;
-                scan.sort();
-                return Ok(scan);
-            }
+        if let Some(path) = walk.settle(root.as_fd())? {
+            torn = Some(path);
+            continue;
         }
+        // What was moved from one directory to another meanwhile may be in neither.
+        let moved = walk.changed_directory(root.as_fd());
+        if moved.is_some() && round < ROUNDS {
+            continue;
+        }
+        let mut scan = walk
+            .found
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        scan.root = done;
+        scan.restless = moved;
+        scan.sort();
+        return Ok(scan);
     }
     Err(StateError::Torn {
         path: path::as_path(&torn.unwrap_or_default()).to_owned(),
@@ -78,6 +88,8 @@ pub(super) struct Walk<'a> {
     /// Files that were changed so short a time before they were read that a
     /// change right after it could not be told by their times.
     pub(super) restless: Mutex<Vec<(TreePath, ContentId, Moment)>>,
+    /// Directories, and when each had last changed before it was listed.
+    pub(super) visited: Mutex<Vec<(TreePath, Moment)>>,
 }
 
 /// One name of a directory that is captured, and where what is known of it stands.
@@ -110,6 +122,10 @@ impl Walk<'_> {
                 "`{}` is nested deeper than {DEEPEST} directories",
                 path::display(path)
             )));
+        }
+        if let Ok(stat) = fstat(handle) {
+            let changed = Found::of(&stat).changed;
+            lock(&self.visited).push((path.to_vec(), changed));
         }
         let names = list(handle, path)?;
         if part == Part::Files
@@ -188,6 +204,7 @@ impl Walk<'_> {
         let mut child = path.to_vec();
         for name in names {
             if path.is_empty() && OWN.contains(&name.as_slice()) {
+                self.name_strangers(handle, name);
                 continue;
             }
             if part == Part::Git && is_passing(name) {
@@ -222,7 +239,7 @@ impl Walk<'_> {
                     next_known += 1;
                 }
                 let entry = record.entries.get(next_known)?;
-                (entry.name == *name).then_some(next_known)
+                (entry.name == *name && found.is_same_kind(entry)).then_some(next_known)
             });
             let item = Item {
                 name: name.clone(),
@@ -231,7 +248,7 @@ impl Walk<'_> {
             };
             // What the cache knows was let in under the same rules.
             if part == Part::Files
-                && item.known.is_none()
+                && (item.known.is_none() || item.name == b".git")
                 && self.turn_away(handle, &child, &item, here, beside)?
             {
                 continue;
@@ -486,6 +503,20 @@ impl Walk<'_> {
         Ok(changed.into_iter().flatten().next())
     }
 
+    /// A directory in which names came or went since it was listed.
+    pub(super) fn changed_directory(&self, root: BorrowedFd<'_>) -> Option<TreePath> {
+        let visited = std::mem::take(&mut *lock(&self.visited));
+        visited.into_iter().find_map(|(path, changed)| {
+            let name = if path.is_empty() {
+                b".".as_slice()
+            } else {
+                &path
+            };
+            let now = statat(root, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            (Found::of(&now).changed != changed).then_some(path)
+        })
+    }
+
     fn stamp(&self, found: &Found, settled: Settled) -> Stamp {
         let now = self.request.clock.now();
         Stamp {
@@ -515,6 +546,22 @@ impl Walk<'_> {
         let mut start = vec![0; left_out::CACHEDIR_SIGNATURE.len()];
         rustix::io::read(&tag, &mut start[..]).is_ok_and(|length| length == start.len())
             && start == left_out::CACHEDIR_SIGNATURE
+    }
+
+    /// Somebody else's files in a directory of ours are not captured, and so are named.
+    fn name_strangers(&self, handle: BorrowedFd<'_>, own: &[u8]) {
+        let Ok(Some(directory)) = open_directory(handle, own, own) else {
+            return;
+        };
+        for name in list(directory.as_fd(), own).unwrap_or_default() {
+            if !is_own(&name) {
+                let path = path::join(own, &name);
+                self.leave_out(
+                    &path,
+                    "it lies in a directory that Safepoint keeps for itself",
+                );
+            }
+        }
     }
 
     fn leave_out(&self, path: &[u8], why: &str) {
@@ -569,6 +616,16 @@ fn is_passing(name: &[u8]) -> bool {
     name.ends_with(b".lock")
         || name.starts_with(b"fsmonitor--daemon")
         || name.starts_with(b"tmp_obj_")
+}
+
+/// The names that Safepoint makes in its own directories.
+fn is_own(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b".gitignore" | b".staging" | b"checkpoint-operations.log"
+    ) || name.starts_with(b"chk_")
+        || name.starts_with(b".heard-")
+        || name.starts_with(b".") && name.ends_with(b".tmp")
 }
 
 /// Whether a file had been quiet when it was read at `read`.

@@ -87,6 +87,8 @@ pub struct Record {
     pub scope: Vec<String>,
     /// The files.
     pub files: Subtree,
+    /// The mode of the workspace itself.
+    pub root_mode: Option<u32>,
     /// The git directories, as a tree of their own; `None` when they were not captured.
     pub git: Option<Subtree>,
     /// What git says of the work tree.

@@ -173,10 +173,8 @@ impl Comparison<'_> {
             }
             _ => true,
         };
-        // A directory of which only a part is asked for is made when it is
-        // missing, and otherwise left as it is.
-        let missing = from.is_none() && to.is_some();
-        if differs && (cover == Cover::Everything || missing) {
+        // A directory of which only a part is asked for is left as it is.
+        if differs && cover == Cover::Everything {
             self.found.push(Change {
                 path: path.clone(),
                 from,

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecursiveMode, Watcher};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use safepoint_model::Entropy;
@@ -35,6 +35,12 @@ struct Heard {
     last: HashMap<TreePath, u64>,
     /// What was heard up to here may be incomplete.
     lost: u64,
+    /// Something could not be watched: no answer is complete any more.
+    broken: bool,
+    /// Directories to be watched anew.
+    rewatch: Vec<PathBuf>,
+    /// How many marks were made, for their names.
+    made: u64,
     /// Marks of our own: when one is heard, so is everything before it.
     marks: Vec<Vec<u8>>,
 }
@@ -73,8 +79,11 @@ pub fn serve(
             workspace.display()
         ))
     };
+    // A link to somewhere else must not make us listen there, or hear under its name.
+    let settings = notify::Config::default().with_follow_symlinks(false);
     let mut watcher =
-        notify::recommended_watcher(move |event| hear.take(&root, event)).map_err(failed)?;
+        notify::RecommendedWatcher::new(move |event| hear.take(&root, event), settings)
+            .map_err(failed)?;
     watcher
         .watch(workspace, RecursiveMode::Recursive)
         .map_err(failed)?;
@@ -91,6 +100,13 @@ pub fn serve(
         match listener.accept() {
             Ok((stream, _)) => {
                 // Whoever asks badly gets no answer, and looks for himself.
+                let again = std::mem::take(&mut shared.lock().rewatch);
+                for directory in again {
+                    let gone = !directory.is_dir();
+                    if !gone && watcher.watch(&directory, RecursiveMode::Recursive).is_err() {
+                        shared.lock().broken = true;
+                    }
+                }
                 let _ = answer(&shared, workspace, &instance, stream);
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => wait(&listener),
@@ -125,18 +141,22 @@ fn answer(
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line)?;
     let question: Question = serde_json::from_str(&line)?;
-    let complete = shared.catch_up(workspace);
+    // Directories that were made just now are watched by the time a second mark is
+    // heard; what came in between is told now, and told again the next time.
+    let first = shared.catch_up(workspace);
+    let sequence = shared.lock().sequence;
+    let complete = shared.catch_up(workspace) && first;
     let heard = shared.lock();
-    let since = question
-        .since
-        .filter(|since| complete && since.instance == instance && since.sequence >= heard.lost);
+    let since = question.since.filter(|since| {
+        complete && !heard.broken && since.instance == instance && since.sequence >= heard.lost
+    });
     let changed = since.map(|since| {
         let newer = heard.last.iter().filter(|(_, at)| **at > since.sequence);
         newer.map(|(path, _)| path.clone()).collect()
     });
     let cursor = Cursor {
         instance: instance.to_owned(),
-        sequence: heard.sequence,
+        sequence,
     };
     drop(heard);
     let mut reply = serde_json::to_vec(&Reply::of(cursor, changed))?;
@@ -153,9 +173,15 @@ impl Shared {
     fn take(&self, root: &Path, event: Result<Event, notify::Error>) {
         let mut heard = self.lock();
         let Ok(event) = event else {
-            heard.lose();
+            // Something cannot be watched: from now on nothing is certain.
+            heard.broken = true;
             return;
         };
+        // A directory that could not be entered before can perhaps be now.
+        if let EventKind::Modify(ModifyKind::Metadata(_)) = event.kind {
+            let directories = event.paths.iter().filter(|path| path.is_dir()).cloned();
+            heard.rewatch.extend(directories);
+        }
         if event.need_rescan() {
             heard.lose();
         }
@@ -172,7 +198,11 @@ impl Shared {
                 continue;
             };
             let inside = inside.as_os_str().as_bytes();
-            if inside.starts_with(b".checkpoints") || inside.starts_with(b".audit") {
+            if inside.is_empty() {
+                continue; // of the workspace itself nothing is captured but its mode
+            }
+            let own = |name: &[u8]| crate::path::is_within(inside, name);
+            if own(b".checkpoints") || own(b".audit") {
                 if heard.marks.iter().any(|mark| mark == inside) {
                     heard.marks.retain(|mark| mark != inside);
                     self.marked.notify_all();
@@ -192,7 +222,11 @@ impl Shared {
     /// is made, and what comes before it is heard before it.
     fn catch_up(&self, workspace: &Path) -> bool {
         let directory = own::checkpoints(workspace);
-        let number = self.lock().sequence;
+        let number = {
+            let mut heard = self.lock();
+            heard.made += 1;
+            heard.made
+        };
         let name = format!("{MARK}{number}-{}", std::process::id());
         let mark = format!(".checkpoints/{name}").into_bytes();
         self.lock().marks.push(mark.clone());

@@ -113,7 +113,10 @@ pub(super) fn run(
     for warning in &restored.warnings {
         context.console.warn(warning);
     }
-    Ok(Exit::Done)
+    Ok(match restored.matches {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
 }
 
 fn reply(state: &State, goal: &Goal<'_>, restored: &Restored) -> Result<RestoreReply, CliError> {
@@ -136,8 +139,8 @@ fn reply(state: &State, goal: &Goal<'_>, restored: &Restored) -> Result<RestoreR
     ];
     anchors.extend(restored_to.as_ref().map(|id| format!("checkpoint:{id}")));
     Ok(RestoreReply {
-        rolled_back: true,
-        restored: true,
+        rolled_back: restored.matches,
+        restored: restored.matches,
         restored_to,
         changes_reverted: documents(&restored.changes),
         verification: Verification {

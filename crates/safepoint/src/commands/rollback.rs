@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use safepoint_model::{Clock, Exit};
-use safepoint_state::scope::Scope;
+use safepoint_state::scope::{Cover, Scope};
 use safepoint_state::{Goal, Snapshot, StateError, Workspace, manifest_path};
 
 use super::restoring;
@@ -48,7 +48,13 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     } else {
         workspace.root.clone()
     };
-    let scope = Scope::parse(&workspace.root, &here, &arguments.paths)?;
+    let objects = state.objects()?;
+    let reader = objects.reader();
+    let captured = |path: &[u8]| {
+        let found = safepoint_state::tree::entry_at(&reader, &snapshot.record.files, path);
+        found.is_ok_and(|found| found.is_some())
+    };
+    let scope = Scope::parse_among(&workspace.root, &here, &arguments.paths, &captured)?;
     refuse_unknown(&state, &snapshot, &workspace, &scope)?;
     let goal = Goal::Snapshot {
         snapshot: &snapshot,
@@ -92,7 +98,14 @@ fn refuse_unknown(
 ) -> Result<(), CliError> {
     let objects = state.objects()?;
     let reader = objects.reader();
+    let checkpointed = Scope::stored(&snapshot.record.scope)?;
     for path in scope.paths() {
+        if checkpointed.cover(path) == Cover::Nothing {
+            return Err(StateError::EmptyScope {
+                scope: safepoint_state::path::display(path),
+            }
+            .into());
+        }
         let there = workspace.root.join(safepoint_state::path::as_path(path));
         // One that is damaged is told of by the roll back itself.
         let captured = safepoint_state::tree::entry_at(&reader, &snapshot.record.files, path);

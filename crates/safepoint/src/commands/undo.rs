@@ -29,8 +29,14 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             // What happened since the last checkpoint is the last thing that happened.
             observe(&state, &workspace)?;
             let actions = state.actions(&workspace.root, 100)?;
+            let taken_back = |by: &str| -> Vec<_> {
+                let by = actions.iter().filter(|one| one.action == by);
+                by.filter_map(|one| one.undoes.clone()).collect()
+            };
+            let redone = taken_back("checkpoint.redo");
             let undone: Vec<_> = actions
                 .iter()
+                .filter(|one| !redone.contains(&one.id))
                 .filter_map(|one| one.undoes.clone())
                 .collect();
             actions
