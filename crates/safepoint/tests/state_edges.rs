@@ -1,0 +1,297 @@
+//! Edges where something could be lost: each was once a way to lose it.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests do what the product may not"
+)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Stdio;
+
+use testkit::TestEnv;
+
+fn env() -> TestEnv {
+    TestEnv::new(env!("CARGO_BIN_EXE_safepoint"))
+}
+
+fn checkpoint(env: &TestEnv, scope: &[&str]) -> String {
+    let reply = env.json(&[&["checkpoint"], scope].concat());
+    reply["checkpoint_id"].as_str().unwrap().to_owned()
+}
+
+fn read(env: &TestEnv, path: &str) -> Option<String> {
+    fs::read_to_string(env.project().join(path)).ok()
+}
+
+/// Built at run time, so that this file is not taken for a secret itself.
+fn private_key() -> String {
+    let line = "MIIEpAIBAAKCAQEA7yn3bRHQ5FHMQ1ZrQk9vVkZ3dGd6".repeat(2);
+    format!(
+        "-----BEGIN RSA {0} KEY-----\n{line}\n-----END RSA {0} KEY-----\n",
+        "PRIVATE"
+    )
+}
+
+#[test]
+fn st_17_collecting_for_one_store_keeps_what_another_needs() {
+    let env = env();
+    env.write("project/f", "precious");
+    let id = checkpoint(&env, &[]);
+    let other = format!("sqlite:{}", env.root().join("other.db").display());
+    env.json(&["--store", &other, "gc"]);
+    env.json(&["verify", &id]);
+}
+
+#[test]
+fn st_34_a_chosen_pattern_stays_inside_what_was_checkpointed() {
+    let env = env();
+    env.write("project/src/a.txt", "1");
+    env.write("project/notes.txt", "keep");
+    env.write("project/docs/d.txt", "keep");
+    let id = checkpoint(&env, &["src"]);
+    env.write("project/src/a.txt", "2");
+    env.json(&["rollback", &id, "**/*.txt"]);
+    assert_eq!(read(&env, "src/a.txt").as_deref(), Some("1"));
+    assert_eq!(read(&env, "notes.txt").as_deref(), Some("keep"));
+    assert_eq!(read(&env, "docs/d.txt").as_deref(), Some("keep"));
+    assert_eq!(env.run(&["rollback", &id, "docs"]).code, 7);
+}
+
+#[test]
+fn st_34_a_checkpointed_pattern_is_rolled_back_by_directory_and_alone() {
+    let env = env();
+    env.write("project/src/a.rs", "1");
+    env.write("project/src/b.md", "1");
+    let id = checkpoint(&env, &["src/*.rs"]);
+    env.write("project/src/a.rs", "2");
+    env.write("project/src/b.md", "2");
+    let reply = env.json(&["rollback", &id, "src"]);
+    assert_eq!(reply["changes_reverted"].as_array().unwrap().len(), 1);
+    assert_eq!(read(&env, "src/a.rs").as_deref(), Some("1"));
+    assert_eq!(read(&env, "src/b.md").as_deref(), Some("2"));
+}
+
+#[test]
+fn st_34_a_single_file_comes_back_beside_others_and_without_them() {
+    let env = env();
+    env.write("project/src/a", "x");
+    env.write("project/src/b", "y");
+    env.write("project/src/sub/q", "z");
+    let whole = checkpoint(&env, &[]);
+    let part = checkpoint(&env, &["src/a"]);
+    for id in [&part, &whole] {
+        fs::remove_file(env.project().join("src/a")).unwrap();
+        env.write("project/src/b", "later");
+        env.json(&["rollback", id, "src/a"]);
+        assert_eq!(read(&env, "src/a").as_deref(), Some("x"), "{id}");
+        assert_eq!(read(&env, "src/b").as_deref(), Some("later"), "{id}");
+    }
+    fs::remove_dir_all(env.project().join("src")).unwrap();
+    env.json(&["rollback", &whole, "src/*"]);
+    assert_eq!(read(&env, "src/sub/q").as_deref(), Some("z"));
+    fs::remove_dir_all(env.project().join("src")).unwrap();
+    env.json(&["rollback", &part]);
+    assert_eq!(read(&env, "src/a").as_deref(), Some("x"));
+    assert_eq!(read(&env, "src/b"), None, "it was not in the scope");
+}
+
+#[test]
+fn st_30_what_the_checkpoint_left_out_is_never_touched() {
+    let env = env();
+    env.write("project/safepoint.yaml", "exclude: [data]\n");
+    env.write("project/data/d", "keep");
+    env.write("project/Cargo.toml", "");
+    env.write("project/target/out", "keep");
+    env.write("project/conf.txt", &private_key());
+    env.write("project/f", "1");
+    let id = checkpoint(&env, &[]);
+    env.write("project/safepoint.yaml", "exclude: []\n");
+    fs::remove_file(env.project().join("Cargo.toml")).unwrap();
+    env.write("project/conf.txt", "clean");
+    env.write("project/f", "2");
+    env.run(&["rollback", &id]);
+    for (path, content) in [
+        ("data/d", "keep"),
+        ("target/out", "keep"),
+        ("conf.txt", "clean"),
+        ("f", "1"),
+    ] {
+        assert_eq!(read(&env, path).as_deref(), Some(content), "{path}");
+    }
+}
+
+#[test]
+fn st_30_what_has_become_a_secret_is_kept_and_named_and_the_rest_comes_back() {
+    let env = env();
+    env.write("project/conf.txt", "good");
+    env.write("project/f", "1");
+    let id = checkpoint(&env, &[]);
+    let key = private_key();
+    env.write("project/conf.txt", &key);
+    env.write("project/f", "2");
+    let run = env.run(&["rollback", &id, "--json"]);
+    let reply: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (run.code, &reply["verification"]["match"]),
+        (1, &false.into())
+    );
+    assert!(
+        reply["warnings"].to_string().contains("conf.txt"),
+        "{reply}"
+    );
+    assert_eq!(read(&env, "f").as_deref(), Some("1"));
+    assert_eq!(
+        read(&env, "conf.txt"),
+        Some(key),
+        "it is in no checkpoint, so it stays"
+    );
+}
+
+#[test]
+fn st_08_a_secret_behind_a_known_name_is_still_a_secret() {
+    let env = env();
+    env.write("project/x", "");
+    symlink("x", env.project().join(".env")).unwrap();
+    checkpoint(&env, &[]);
+    fs::remove_file(env.project().join(".env")).unwrap();
+    env.write("project/.env", "PASSWORD=hunter2hunter2\n");
+    let reply = env.json(&["checkpoint"]);
+    assert_eq!(reply["sensitive"][0]["path"], ".env", "{reply}");
+}
+
+#[test]
+fn st_13_a_directory_that_becomes_a_repository_is_one() {
+    let env = env();
+    env.write("project/.git/placeholder", "");
+    checkpoint(&env, &[]);
+    testkit::tree::git(&env.project(), &["init", "-q"]);
+    let reply = env.json(&["checkpoint"]);
+    let files = reply["checkpoint"]["scope"]["files"].to_string();
+    assert!(!files.contains(".git/"), "{files}");
+}
+
+#[test]
+fn st_01_each_thing_a_scope_names_must_be_found() {
+    let env = env();
+    env.write("project/a.txt", "");
+    env.write("project/.env", "K=1\n");
+    env.write("project/node_modules/x", "");
+    symlink("/", env.project().join("link")).unwrap();
+    for scope in [
+        &["a.txt", "link/etc"][..],
+        &["a.txt", "docs/*.md"],
+        &["no*"],
+    ] {
+        assert_eq!(
+            env.run(&[&["checkpoint"], scope].concat()).code,
+            7,
+            "{scope:?}"
+        );
+    }
+    let run = env.run(&["checkpoint", ".env"]);
+    assert!(
+        run.code == 7 && run.stderr.contains("--seal-sensitive"),
+        "{run:?}"
+    );
+    let run = env.run(&["checkpoint", "node_modules"]);
+    assert!(run.code == 7 && run.stderr.contains("include"), "{run:?}");
+    assert!(
+        env.json(&["list"])["checkpoints"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn st_01_brackets_in_names_are_names() {
+    let env = env();
+    env.write("project/p/[id].tsx", "1");
+    env.write("project/p/i.tsx", "1");
+    env.write("project/[x]/a.ts", "1");
+    let id = checkpoint(&env, &[]);
+    fs::remove_file(env.project().join("p/[id].tsx")).unwrap();
+    env.write("project/p/i.tsx", "mine");
+    env.json(&["rollback", &id, "p/[id].tsx"]);
+    assert_eq!(read(&env, "p/[id].tsx").as_deref(), Some("1"));
+    assert_eq!(read(&env, "p/i.tsx").as_deref(), Some("mine"));
+    let mut inside = env.command(&["checkpoint", "*.ts", "--json"]);
+    inside.current_dir(env.project().join("[x]"));
+    let reply: serde_json::Value =
+        serde_json::from_slice(&inside.output().unwrap().stdout).unwrap();
+    assert_eq!(reply["checkpoint"]["scope"]["files"][0], "[x]/a.ts");
+}
+
+#[test]
+fn st_30_the_mode_of_the_workspace_itself_comes_back() {
+    let env = env();
+    env.write("project/f", "");
+    fs::set_permissions(env.project(), fs::Permissions::from_mode(0o751)).unwrap();
+    let id = checkpoint(&env, &[]);
+    fs::remove_dir_all(env.project()).unwrap();
+    let mut roll_back = env.command(&["rollback", &id]);
+    assert!(
+        roll_back
+            .current_dir(env.root())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mode = fs::metadata(env.project()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o751);
+}
+
+#[test]
+fn st_35_undo_after_redo_takes_back_the_same_action() {
+    let env = env();
+    env.write("project/a", "1");
+    checkpoint(&env, &[]);
+    env.write("project/a", "2");
+    checkpoint(&env, &[]);
+    env.write("project/b", "new");
+    env.json(&["undo"]);
+    assert_eq!(read(&env, "b"), None);
+    env.json(&["redo"]);
+    assert_eq!(read(&env, "b").as_deref(), Some("new"));
+    env.json(&["undo"]);
+    assert_eq!(read(&env, "b"), None);
+    assert_eq!(read(&env, "a").as_deref(), Some("2"));
+}
+
+#[test]
+fn st_12_somebody_elses_files_in_our_directory_are_named() {
+    let env = env();
+    env.write("project/.checkpoints/model.bin", "weights");
+    let reply = env.json(&["checkpoint"]);
+    assert!(
+        reply["left_out"].to_string().contains("model.bin"),
+        "{reply}"
+    );
+}
+
+#[test]
+fn st_17_a_watcher_is_not_confused_by_the_workspace_itself_or_by_names_like_ours() {
+    let env = env();
+    env.write("project/n/f", "");
+    testkit::tree::git(&env.project().join("n"), &["init", "-q"]);
+    env.write("project/.auditrc", "1");
+    let mut watching = env
+        .command(&["watch", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 1];
+    std::io::Read::read_exact(watching.stdout.as_mut().unwrap(), &mut first).unwrap();
+    checkpoint(&env, &[]);
+    fs::set_permissions(env.project(), fs::Permissions::from_mode(0o711)).unwrap();
+    env.write("project/.auditrc", "2");
+    let second = checkpoint(&env, &[]);
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    env.write("project/.auditrc", "3");
+    fs::remove_dir_all(env.project().join("n")).unwrap();
+    env.json(&["rollback", &second]);
+    assert_eq!(read(&env, ".auditrc").as_deref(), Some("2"));
+    assert!(env.project().join("n/.git/HEAD").exists());
+}
