@@ -173,7 +173,7 @@ impl Plan {
             }
         }
         for path in above {
-            let found = rustix::fs::lstat(&workspace.join(path::as_path(&path)));
+            let found = rustix::fs::lstat(workspace.join(path::as_path(&path)));
             let found = found.ok().map(|stat| Found::of(&stat));
             match found.filter(Found::is_directory) {
                 Some(found) => {

@@ -22,6 +22,7 @@ use safepoint_model::Clock;
 
 pub(crate) use partial::{Known, rescan};
 pub(crate) use read::{attributes, is_kept, read_back};
+pub(crate) use rules::OWN;
 pub use rules::{Patterns, Rules};
 
 use crate::objects::{LargeWriter, Reader, Writer};

@@ -9,7 +9,7 @@ use crate::path::as_path;
 use crate::{ContentId, StateError, left_out};
 
 /// The directories in a workspace that are Safepoint's own.
-pub(super) const OWN: [&[u8]; 2] = [b".checkpoints", b".audit"];
+pub(crate) const OWN: [&[u8]; 2] = [b".checkpoints", b".audit"];
 
 /// What the settings say about it.
 #[derive(Clone, Debug)]

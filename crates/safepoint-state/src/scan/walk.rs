@@ -624,7 +624,6 @@ fn is_own(name: &[u8]) -> bool {
         name,
         b".gitignore" | b".staging" | b"checkpoint-operations.log"
     ) || name.starts_with(b"chk_")
-        || name.starts_with(b".heard-")
         || name.starts_with(b".") && name.ends_with(b".tmp")
 }
 

@@ -12,7 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What the listener at `socket` knows; `None` when there is none.
 pub(crate) fn ask(socket: &Path, since: Option<Cursor>) -> Option<Answer> {
-    let mut stream = UnixStream::connect(socket).ok()?;
+    let (_held, short) = super::reach(socket).ok()?;
+    let mut stream = UnixStream::connect(&short).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     let mut question = serde_json::to_vec(&Question { since }).ok()?;

@@ -1,54 +1,41 @@
 //! The listener: hears what changes in a workspace, and answers who asks.
+//!
+//! The kernel queues an event before the call that caused it returns. So when
+//! the queue has been read to its end after a question came, everything that
+//! happened before the question has been heard.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode, ModifyKind};
-use notify::{Event, EventKind, RecursiveMode, Watcher};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, Timespec, openat};
+use rustix::io::Errno;
 use safepoint_model::Entropy;
 use safepoint_store::durable;
 
 use super::protocol::{Cursor, Question, Reply};
+use super::reach;
 use crate::lock::{self, Hold};
-use crate::path::TreePath;
+use crate::path::{self, TreePath};
+use crate::scan::OWN;
 use crate::{StateError, own};
 
 /// More paths than this are not remembered: looking at everything is as quick.
 const MOST: usize = 100_000;
-/// How long to wait for our own mark to be heard.
+/// Whoever asks and then says nothing is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(100);
-/// How our own marks are named.
-const MARK: &str = ".heard-";
-
-/// What has been heard.
-#[derive(Default)]
-struct Heard {
-    sequence: u64,
-    last: HashMap<TreePath, u64>,
-    /// What was heard up to here may be incomplete.
-    lost: u64,
-    /// Something could not be watched: no answer is complete any more.
-    broken: bool,
-    /// Directories to be watched anew.
-    rewatch: Vec<PathBuf>,
-    /// How many marks were made, for their names.
-    made: u64,
-    /// Marks of our own: when one is heard, so is everything before it.
-    marks: Vec<Vec<u8>>,
-}
-
-struct Shared {
-    heard: Mutex<Heard>,
-    marked: Condvar,
-}
+/// How often to see whether to stop.
+const POLL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
 
 /// Listens until `stop` is set. Calls `ready` once changes are heard.
 pub fn serve(
@@ -58,8 +45,7 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<(), StateError> {
-    let directory = socket.parent().unwrap_or(socket);
-    durable::create_directory(directory)?;
+    durable::create_directory(socket.parent().unwrap_or(socket))?;
     let _only = lock::try_take(&socket.with_extension("lock"), Hold::Alone)?.ok_or_else(|| {
         StateError::Busy {
             what: format!("the watcher of `{}`", workspace.display()),
@@ -67,188 +53,212 @@ pub fn serve(
     })?;
     durable::remove(socket)?; // of a listener that was killed
     own::prepare(&own::checkpoints(workspace))?;
-    let shared = Arc::new(Shared {
-        heard: Mutex::default(),
-        marked: Condvar::new(),
-    });
-    let hear = Arc::clone(&shared);
-    let root = workspace.to_owned();
-    let failed = |error: notify::Error| {
-        StateError::Unsupported(format!(
-            "`{}` cannot be watched: {error}",
-            workspace.display()
-        ))
-    };
-    // A link to somewhere else must not make us listen there, or hear under its name.
-    let settings = notify::Config::default().with_follow_symlinks(false);
-    let mut watcher =
-        notify::RecommendedWatcher::new(move |event| hear.take(&root, event), settings)
-            .map_err(failed)?;
-    watcher
-        .watch(workspace, RecursiveMode::Recursive)
-        .map_err(failed)?;
-    let listener =
-        UnixListener::bind(socket).map_err(|error| StateError::file("listen at", socket, error))?;
-    listener
-        .set_nonblocking(true)
-        .map_err(|error| StateError::file("listen at", socket, error))?;
-    let mut instance = [0; 8];
-    entropy.fill(&mut instance)?;
-    let instance = format!("{:016x}", u64::from_be_bytes(instance));
+    let mut random = [0; 8];
+    entropy.fill(&mut random)?;
+    let mut ear = Ear::open(workspace, format!("{:016x}", u64::from_be_bytes(random)))?;
+    let unreachable = |error| StateError::file("listen at", socket, error);
+    let (_held, short) = reach(socket).map_err(unreachable)?;
+    let listener = UnixListener::bind(&short).map_err(unreachable)?;
+    listener.set_nonblocking(true).map_err(unreachable)?;
     ready();
     while !stop.load(Ordering::Relaxed) {
-        match listener.accept() {
-            Ok((stream, _)) => {
-                // Whoever asks badly gets no answer, and looks for himself.
-                let again = std::mem::take(&mut shared.lock().rewatch);
-                for directory in again {
-                    let gone = !directory.is_dir();
-                    if !gone && watcher.watch(&directory, RecursiveMode::Recursive).is_err() {
-                        shared.lock().broken = true;
-                    }
-                }
-                let _ = answer(&shared, workspace, &instance, stream);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => wait(&listener),
-            Err(error) => return Err(StateError::file("listen at", socket, error)),
+        let mut waiting = [
+            PollFd::new(&ear.inotify, PollFlags::IN),
+            PollFd::new(&listener, PollFlags::IN),
+        ];
+        let _ = poll(&mut waiting, Some(&POLL));
+        ear.hear()?;
+        while let Ok((stream, _)) = listener.accept() {
+            // Whoever asks badly gets no answer, and looks for himself.
+            let _ = ear.answer(stream);
         }
     }
     Ok(durable::remove(socket)?)
 }
 
-/// Sleeps until somebody asks, and wakes now and then to see whether to stop.
-fn wait(listener: &UnixListener) {
-    let mut ready = [rustix::event::PollFd::new(
-        listener,
-        rustix::event::PollFlags::IN,
-    )];
-    let timeout = rustix::event::Timespec {
-        tv_sec: 0,
-        tv_nsec: i64::from(POLL.subsec_nanos()),
-    };
-    let _ = rustix::event::poll(&mut ready, Some(&timeout));
+/// What listens, and what it has heard.
+struct Ear<'a> {
+    workspace: &'a Path,
+    instance: String,
+    inotify: OwnedFd,
+    /// The directories that are listened to, by the kernel's number.
+    directories: HashMap<i32, TreePath>,
+    sequence: u64,
+    last: HashMap<TreePath, u64>,
+    /// What was heard up to here may be incomplete.
+    lost: u64,
+    /// Something cannot be listened to: no answer is complete any more.
+    deaf: bool,
 }
 
-fn answer(
-    shared: &Shared,
-    workspace: &Path,
-    instance: &str,
-    mut stream: UnixStream,
-) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(&stream).read_line(&mut line)?;
-    let question: Question = serde_json::from_str(&line)?;
-    // Directories that were made just now are watched by the time a second mark is
-    // heard; what came in between is told now, and told again the next time.
-    let first = shared.catch_up(workspace);
-    let sequence = shared.lock().sequence;
-    let complete = shared.catch_up(workspace) && first;
-    let heard = shared.lock();
-    let since = question.since.filter(|since| {
-        complete && !heard.broken && since.instance == instance && since.sequence >= heard.lost
-    });
-    let changed = since.map(|since| {
-        let newer = heard.last.iter().filter(|(_, at)| **at > since.sequence);
-        newer.map(|(path, _)| path.clone()).collect()
-    });
-    let cursor = Cursor {
-        instance: instance.to_owned(),
-        sequence,
-    };
-    drop(heard);
-    let mut reply = serde_json::to_vec(&Reply::of(cursor, changed))?;
-    reply.push(b'\n');
-    stream.write_all(&reply)
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+impl<'a> Ear<'a> {
+    fn open(workspace: &'a Path, instance: String) -> Result<Self, StateError> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+            .map_err(|error| StateError::file("watch", workspace, error))?;
+        let mut ear = Self {
+            workspace,
+            instance,
+            inotify,
+            directories: HashMap::new(),
+            sequence: 0,
+            last: HashMap::new(),
+            lost: 0,
+            deaf: false,
+        };
+        ear.listen_to(Vec::new());
+        if ear.deaf {
+            return Err(StateError::Unsupported(format!(
+                "`{}` has more directories than may be watched: raise fs.inotify.max_user_watches",
+                workspace.display()
+            )));
+        }
+        Ok(ear)
     }
 
-    /// Takes one thing that was heard.
-    fn take(&self, root: &Path, event: Result<Event, notify::Error>) {
-        let mut heard = self.lock();
-        let Ok(event) = event else {
-            // Something cannot be watched: from now on nothing is certain.
-            heard.broken = true;
-            return;
-        };
-        // A directory that could not be entered before can perhaps be now.
-        if let EventKind::Modify(ModifyKind::Metadata(_)) = event.kind {
-            let directories = event.paths.iter().filter(|path| path.is_dir()).cloned();
-            heard.rewatch.extend(directories);
-        }
-        if event.need_rescan() {
-            heard.lose();
-        }
-        let only_read = match event.kind {
-            EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
-            EventKind::Access(_) => true,
-            _ => false,
-        };
-        if only_read {
-            return;
-        }
-        for path in event.paths {
-            let Ok(inside) = path.strip_prefix(root) else {
-                continue;
-            };
-            let inside = inside.as_os_str().as_bytes();
-            if inside.is_empty() {
-                continue; // of the workspace itself nothing is captured but its mode
-            }
-            let own = |name: &[u8]| crate::path::is_within(inside, name);
-            if own(b".checkpoints") || own(b".audit") {
-                if heard.marks.iter().any(|mark| mark == inside) {
-                    heard.marks.retain(|mark| mark != inside);
-                    self.marked.notify_all();
+    /// Listens to a directory and to all below it.
+    fn listen_to(&mut self, directory: TreePath) {
+        // Only what changes something: whoever reads the whole tree is not heard.
+        let what = WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MODIFY
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::ATTRIB
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVED_TO
+            | WatchFlags::ONLYDIR
+            | WatchFlags::DONT_FOLLOW;
+        let mut waiting = vec![directory];
+        while let Some(directory) = waiting.pop() {
+            let full = self.workspace.join(path::as_path(&directory));
+            match inotify::add_watch(&self.inotify, &full, what) {
+                Ok(number) => {
+                    self.directories.insert(number, directory.clone());
                 }
-                continue;
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+                // What may not be read cannot be captured either, and is told then.
+                Err(Errno::ACCESS) => continue,
+                Err(_) => {
+                    self.deaf = true;
+                    return;
+                }
             }
-            heard.sequence += 1;
-            let at = heard.sequence;
-            heard.last.insert(inside.to_vec(), at);
-        }
-        if heard.last.len() > MOST {
-            heard.lose();
+            waiting.extend(subdirectories(&full, &directory));
         }
     }
 
-    /// Waits until everything that has happened so far has been heard: a mark
-    /// is made, and what comes before it is heard before it.
-    fn catch_up(&self, workspace: &Path) -> bool {
-        let directory = own::checkpoints(workspace);
-        let number = {
-            let mut heard = self.lock();
-            heard.made += 1;
-            heard.made
-        };
-        let name = format!("{MARK}{number}-{}", std::process::id());
-        let mark = format!(".checkpoints/{name}").into_bytes();
-        self.lock().marks.push(mark.clone());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let path = directory.join(&name);
-        if openat(CWD, &path, flags, Mode::from_raw_mode(0o600)).is_err() {
-            return false;
+    /// Reads everything that has happened so far.
+    fn hear(&mut self) -> Result<(), StateError> {
+        let mut buffer = [MaybeUninit::<u8>::uninit(); 64 << 10];
+        let mut new = Vec::new();
+        loop {
+            let mut heard = Vec::new();
+            let mut reader = Reader::new(&self.inotify, &mut buffer);
+            loop {
+                match reader.next() {
+                    Ok(event) => {
+                        let name = event.file_name().map(|name| name.to_bytes().to_vec());
+                        heard.push((event.wd(), event.events(), name));
+                    }
+                    Err(Errno::AGAIN) => break,
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(StateError::file("watch", self.workspace, error)),
+                }
+            }
+            for (number, events, name) in heard {
+                new.extend(self.take(number, events, name));
+            }
+            if new.is_empty() {
+                return Ok(());
+            }
+            // What came into a new directory before it was listened to is found by
+            // whoever looks at it as a whole, which is done for every new one.
+            for directory in new.drain(..) {
+                self.listen_to(directory);
+            }
         }
-        let (_heard, timeout) = self
-            .marked
-            .wait_timeout_while(self.lock(), PATIENCE, |heard| heard.marks.contains(&mark))
-            .unwrap_or_else(PoisonError::into_inner);
-        let _ = unlinkat(CWD, &path, AtFlags::empty());
-        !timeout.timed_out()
     }
-}
 
-impl Heard {
+    /// Takes one thing that was heard. Returns a directory that must be listened to.
+    fn take(&mut self, number: i32, events: ReadFlags, name: Option<Vec<u8>>) -> Option<TreePath> {
+        if events.contains(ReadFlags::QUEUE_OVERFLOW) {
+            self.lose();
+            return None;
+        }
+        if events.contains(ReadFlags::IGNORED) {
+            self.directories.remove(&number);
+            return None;
+        }
+        // Of the directory itself the one above tells, by its name.
+        let name = name.filter(|name| !name.is_empty())?;
+        let path = path::join(self.directories.get(&number)?, &name);
+        if OWN.iter().any(|own| path::is_within(&path, own)) {
+            return None;
+        }
+        self.sequence += 1;
+        self.last.insert(path.clone(), self.sequence);
+        if self.last.len() > MOST {
+            self.lose();
+        }
+        // One that could not be entered before can perhaps be now.
+        let comes = ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::ATTRIB;
+        let is_directory = events.contains(ReadFlags::ISDIR);
+        (is_directory && events.intersects(comes)).then_some(path)
+    }
+
     /// Something was missed: what is known up to here is not everything.
     fn lose(&mut self) {
         self.sequence += 1;
         self.lost = self.sequence;
         self.last.clear();
     }
+
+    fn answer(&mut self, mut stream: UnixStream) -> std::io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line)?;
+        let question: Question = serde_json::from_str(&line)?;
+        self.hear().map_err(std::io::Error::other)?;
+        let since = question.since.filter(|since| {
+            !self.deaf && since.instance == self.instance && since.sequence >= self.lost
+        });
+        let changed = since.map(|since| {
+            let newer = self.last.iter().filter(|(_, at)| **at > since.sequence);
+            newer.map(|(path, _)| path.clone()).collect()
+        });
+        let cursor = Cursor {
+            instance: self.instance.clone(),
+            sequence: self.sequence,
+        };
+        let mut reply = serde_json::to_vec(&Reply::of(cursor, changed))?;
+        reply.push(b'\n');
+        stream.write_all(&reply)
+    }
+}
+
+/// The directories in a directory, but for our own.
+fn subdirectories(full: &Path, directory: &[u8]) -> Vec<TreePath> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(handle) = openat(CWD, full, flags, Mode::empty()) else {
+        return Vec::new();
+    };
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 << 10];
+    let mut listing = RawDir::new(&handle, &mut buffer);
+    let mut found = Vec::new();
+    while let Some(Ok(entry)) = listing.next() {
+        let name = entry.file_name().to_bytes();
+        let known = entry.file_type();
+        if name == b"."
+            || name == b".."
+            || known != FileType::Directory && known != FileType::Unknown
+        {
+            continue;
+        }
+        let path = path::join(directory, name);
+        if !OWN.contains(&path.as_slice()) {
+            found.push(path);
+        }
+    }
+    found
 }

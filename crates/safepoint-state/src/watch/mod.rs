@@ -16,7 +16,22 @@ pub use client::{Standing, standing};
 pub use listen::serve;
 pub(crate) use protocol::Cursor;
 
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+/// A short name for a socket, for as long as the handle is open: names of sockets
+/// may have no more than about a hundred bytes.
+fn reach(socket: &Path) -> std::io::Result<(OwnedFd, PathBuf)> {
+    let directory = socket.parent().unwrap_or(socket);
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let handle = openat(CWD, directory, flags, Mode::empty())?;
+    let name = socket.file_name().unwrap_or_default();
+    let number = handle.as_raw_fd();
+    let short = PathBuf::from(format!("/proc/self/fd/{number}")).join(name);
+    Ok((handle, short))
+}
 
 /// Where the listener of a workspace is reached.
 pub fn socket(runtime: &Path, workspace: &Path) -> PathBuf {
