@@ -2,6 +2,8 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
     reason = "tests do what the product may not"
 )]
 

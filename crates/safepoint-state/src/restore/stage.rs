@@ -10,6 +10,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat,
@@ -326,11 +327,17 @@ fn write_around_holes(file: &File, piece: &[u8], at: u64) -> std::io::Result<()>
 /// Says whether it tried.
 fn own_as(file: &File, entry: &Entry) -> Result<bool, Errno> {
     let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
-    let me = (rustix::process::geteuid(), rustix::process::getegid());
-    if me == (owner, group) {
+    if me() == (owner, group) {
         return Ok(false);
     }
     permitted(fchown(file, Some(owner), Some(group))).map(|()| true)
+}
+
+/// As whom this process makes files.
+fn me() -> (Uid, Gid) {
+    static ME: LazyLock<(Uid, Gid)> =
+        LazyLock::new(|| (rustix::process::geteuid(), rustix::process::getegid()));
+    *ME
 }
 
 /// Only a superuser gives files away: for others they stay their own.

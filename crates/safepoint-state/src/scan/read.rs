@@ -42,13 +42,15 @@ pub(super) enum Sniff {
     No,
 }
 
-/// Reads the file `name` of `directory` until it holds still.
+/// Reads the file `name` of `directory` until it holds still. `seen` is how it was
+/// when it was last looked at.
 pub(super) fn file(
     directory: BorrowedFd<'_>,
     name: &[u8],
     path: &[u8],
     sink: &Sink<'_>,
     sniff: Sniff,
+    seen: Option<&Found>,
 ) -> Result<Outcome, StateError> {
     for attempt in 0..TRIES {
         if attempt > 0 {
@@ -61,7 +63,11 @@ pub(super) fn file(
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(Outcome::Gone),
             Err(error) => return Err(problem("read", path, error)),
         };
-        let before = stat(&handle, path)?;
+        // What was looked at just now needs no second look, unless it proves to be another.
+        let before = match seen.filter(|seen| attempt == 0 && seen.is_file()) {
+            Some(seen) => *seen,
+            None => stat(&handle, path)?,
+        };
         if !before.is_file() {
             return Ok(Outcome::Gone);
         }
@@ -163,7 +169,7 @@ pub(super) fn digest_and_state(
     name: &[u8],
     path: &[u8],
 ) -> Result<Option<(ContentId, Found)>, StateError> {
-    match file(directory, name, path, &Sink::Nowhere, Sniff::No)? {
+    match file(directory, name, path, &Sink::Nowhere, Sniff::No, None)? {
         Outcome::Kept {
             node: Node::File { content, .. },
             found,

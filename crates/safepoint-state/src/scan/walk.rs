@@ -396,7 +396,7 @@ impl Walk<'_> {
             Part::Git => Sniff::No,
         };
         let before = self.request.clock.now();
-        match read::file(handle, &item.name, &path, self.sink, sniff)? {
+        match read::file(handle, &item.name, &path, self.sink, sniff, Some(found))? {
             Outcome::Gone => Ok(Leaf::Gone),
             Outcome::Secret(reason, found) => {
                 self.flag(&path, reason);
