@@ -26,6 +26,8 @@ pub struct Writer<'a> {
     /// One batch for each thread: what one thread reads belongs together, and
     /// is wanted together again.
     waiting: Vec<Mutex<Batch>>,
+    /// Trees are read by themselves, one after the other: they get blocks of their own.
+    trees: Mutex<Batch>,
     /// What this writer has taken already, so that one content is stored once.
     taken: Mutex<HashSet<ContentId>>,
     pack: Mutex<Option<OpenPack>>,
@@ -70,6 +72,7 @@ impl<'a> Writer<'a> {
             waiting: (0..=rayon::current_num_threads())
                 .map(|_| Mutex::default())
                 .collect(),
+            trees: Mutex::default(),
             taken: Mutex::default(),
             pack: Mutex::new(None),
         }
@@ -85,8 +88,28 @@ impl<'a> Writer<'a> {
         self.add_object(id, Form::Whole, bytes)
     }
 
+    /// Adds a tree, under its digest.
+    pub fn add_tree(&self, id: ContentId, bytes: Vec<u8>) -> Result<(), StateError> {
+        if bytes.len() > LARGE {
+            return self.add(id, bytes);
+        }
+        self.add_to(&self.trees, id, Form::Whole, bytes)
+    }
+
     pub(super) fn add_object(
         &self,
+        id: ContentId,
+        form: Form,
+        bytes: Vec<u8>,
+    ) -> Result<(), StateError> {
+        let thread = rayon::current_thread_index().map_or(0, |thread| thread + 1);
+        let waiting = self.waiting.get(thread).unwrap_or(&self.trees);
+        self.add_to(waiting, id, form, bytes)
+    }
+
+    fn add_to(
+        &self,
+        waiting: &Mutex<Batch>,
         id: ContentId,
         form: Form,
         bytes: Vec<u8>,
@@ -94,10 +117,6 @@ impl<'a> Writer<'a> {
         if !lock(&self.taken).insert(id) {
             return Ok(());
         }
-        let thread = rayon::current_thread_index().map_or(0, |thread| thread + 1);
-        let Some(waiting) = self.waiting.get(thread).or(self.waiting.first()) else {
-            return Ok(());
-        };
         let full = {
             let mut waiting = lock(waiting);
             waiting.bytes += bytes.len();
@@ -206,7 +225,7 @@ impl<'a> Writer<'a> {
 
     /// The same without letting it be found.
     pub(super) fn close(self) -> Result<Option<ClosedPack>, StateError> {
-        for waiting in &self.waiting {
+        for waiting in self.waiting.iter().chain([&self.trees]) {
             let batch = std::mem::take(&mut *lock(waiting));
             self.store(batch)?;
         }

@@ -168,7 +168,9 @@ impl State {
                 .plan(workspace, goal, &scope, &reader, &reader, &capture, &sink)
                 .map_err(told)?;
             let (files, git) = plan
-                .outcome(&reader, &capture, &mut |id, bytes| writer.add(id, bytes))
+                .outcome(&reader, &capture, &mut |id, bytes| {
+                    writer.add_tree(id, bytes)
+                })
                 .map_err(told)?;
             (plan, files, git)
         };

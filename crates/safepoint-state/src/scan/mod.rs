@@ -75,7 +75,7 @@ impl Sink<'_> {
 
     pub(crate) fn tree(&self, id: ContentId, bytes: Vec<u8>) -> Result<(), StateError> {
         match self {
-            Self::Store(writer) => writer.add(id, bytes),
+            Self::Store(writer) => writer.add_tree(id, bytes),
             Self::Memory(trees) => {
                 let mut trees = trees.lock().unwrap_or_else(PoisonError::into_inner);
                 trees.insert(id, bytes);
