@@ -102,7 +102,7 @@ pub(super) fn compressor() -> std::io::Result<zstd::bulk::Compressor<'static>> {
     // cache: on source text a quarter faster than the level alone, for a tenth more bytes.
     for parameter in [
         CParameter::MinMatch(7),
-        CParameter::HashLog(13),
+        CParameter::HashLog(12),
         CParameter::TargetLength(4),
         CParameter::LiteralCompressionMode(ParamSwitch::Enable),
     ] {
