@@ -1,12 +1,17 @@
-//! From a scan to the trees that a snapshot records.
+//! What is there now: from asking a watcher and looking to the trees that a snapshot records.
 
 use std::collections::BTreeMap;
 
 use crate::StateError;
+use crate::objects::{Objects, Writer};
 use crate::path::{self, TreePath};
-use crate::scan::{Omitted, Scan, Sink};
+use crate::scan::cache::{Cache, Validity};
+use crate::scan::{self, Known, Omitted, Progress, Request, Scan, Sink};
+use crate::scope::Scope;
 use crate::snapshot::Note;
+use crate::state::{State, Workspace};
 use crate::tree::{Entry, Moment, Node, Subtree, summarise};
+use crate::watch::{self, Base};
 
 /// What a workspace holds at one moment.
 pub(crate) struct Capture {
@@ -112,4 +117,89 @@ fn keep(entries: Vec<Entry>, sink: &Sink<'_>) -> Result<Subtree, StateError> {
     let (encoded, subtree) = summarise(&entries);
     sink.tree(subtree.tree, encoded)?;
     Ok(subtree)
+}
+
+/// Where a capture came from.
+pub(crate) struct Source {
+    /// The cache that was used, when everything was looked at.
+    cache: Option<Cache>,
+    /// How far the watcher had heard before.
+    cursor: Option<watch::Cursor>,
+}
+
+impl State {
+    /// What is there now: by asking the watcher, if there is one, and by looking.
+    pub(crate) fn capture(
+        &self,
+        workspace: &Workspace,
+        scope: &Scope,
+        objects: &Objects,
+        writer: &Writer<'_>,
+        progress: &Progress,
+    ) -> Result<(Capture, Source), StateError> {
+        let validity = self.validity(workspace, objects)?;
+        let sink = Sink::Store(writer);
+        let none = Cache::default();
+        let mut request = Request {
+            workspace: &workspace.root,
+            scope,
+            rules: &workspace.rules,
+            cache: &none,
+            clock: &*self.around.clock,
+            progress,
+        };
+        let mut cursor = None;
+        if scope.is_everything() {
+            let socket = watch::socket(&self.around.runtime, &workspace.root);
+            let base = Base::load(&self.base_path(&workspace.root), validity);
+            let since = base.as_ref().map(|base| base.cursor.clone());
+            if let Some(answer) = watch::ask(&socket, since) {
+                cursor = Some(answer.cursor);
+                // A file with several names is heard of under one of them only.
+                let base = base.filter(|base| !base.files.links);
+                if let (Some(base), Some(changed)) = (base, answer.changed) {
+                    let reader = objects.reader();
+                    let known = Known {
+                        trees: &reader,
+                        files: &base.files,
+                        git: &base.git,
+                        notes: base.notes(),
+                    };
+                    if let Some(scan) = scan::rescan(&request, &sink, known, &changed)? {
+                        return Ok((
+                            Capture::of(scan, &sink)?,
+                            Source {
+                                cache: None,
+                                cursor,
+                            },
+                        ));
+                    }
+                }
+            }
+        }
+        let cache = self.cache(workspace, validity);
+        request.cache = &cache;
+        let capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
+        let cache = Some(cache);
+        Ok((capture, Source { cache, cursor }))
+    }
+
+    /// Keeps what makes the next checkpoint quick.
+    pub(crate) fn remember(
+        &self,
+        workspace: &Workspace,
+        scope: &Scope,
+        validity: Validity,
+        capture: &Capture,
+        source: Source,
+    ) -> Result<(), StateError> {
+        if let Some(cache) = source.cache {
+            let path = self.cache_path(&workspace.root);
+            cache.save(&path, validity, &capture.scan.seen, scope.is_everything())?;
+        }
+        if let Some(cursor) = source.cursor {
+            Base::save(&self.base_path(&workspace.root), validity, cursor, capture)?;
+        }
+        Ok(())
+    }
 }

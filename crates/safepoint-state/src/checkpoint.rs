@@ -7,28 +7,22 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use safepoint_model::{ActionId, Expiry};
-use safepoint_store::{Durability, fault};
-use safepoint_trail::Kind;
-use serde_json::json;
+use safepoint_model::Expiry;
+use safepoint_store::fault;
 
 use crate::capture::Capture;
 use crate::git::Repository;
 use crate::git::stash::{self, Stash};
 use crate::lock::Hold;
-use crate::objects::{Objects, Writer};
+use crate::objects::Writer;
 use crate::own;
 use crate::path::TreePath;
-use crate::scan::cache::{Cache, Validity};
-use crate::scan::{self, Known, Progress, Request, Sink};
+use crate::scan::{self, Progress};
 use crate::scope::{Cover, Scope};
 use crate::seal::{self, Recipient};
-use crate::snapshot::{
-    self, Action, FORMAT, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
-};
+use crate::snapshot::{self, FORMAT, Origin, Record, Sealed, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
-use crate::tree::{self, Change, Node, Trees};
-use crate::watch::{self, Base};
+use crate::tree::{self, Node, Trees};
 use crate::{ContentId, StateError};
 
 /// What kind of snapshot is wanted.
@@ -59,14 +53,6 @@ pub struct Made {
     pub warnings: Vec<String>,
     /// The paths of its files, unless there are very many.
     pub files: Option<Vec<TreePath>>,
-}
-
-/// Where a capture came from.
-struct Source {
-    /// The cache that was used, when everything was looked at.
-    cache: Option<Cache>,
-    /// How far the watcher had heard before.
-    cursor: Option<watch::Cursor>,
 }
 
 /// So many paths are listed; of more only the number is told.
@@ -169,81 +155,6 @@ impl State {
         })
     }
 
-    /// What is there now: by asking the watcher, if there is one, and by looking.
-    fn capture(
-        &self,
-        workspace: &Workspace,
-        scope: &Scope,
-        objects: &Objects,
-        writer: &Writer<'_>,
-        progress: &Progress,
-    ) -> Result<(Capture, Source), StateError> {
-        let validity = self.validity(workspace, objects)?;
-        let sink = Sink::Store(writer);
-        let none = Cache::default();
-        let mut request = Request {
-            workspace: &workspace.root,
-            scope,
-            rules: &workspace.rules,
-            cache: &none,
-            clock: &*self.around.clock,
-            progress,
-        };
-        let mut cursor = None;
-        if scope.is_everything() {
-            let socket = watch::socket(&self.around.runtime, &workspace.root);
-            let base = Base::load(&self.base_path(&workspace.root), validity);
-            let since = base.as_ref().map(|base| base.cursor.clone());
-            if let Some(answer) = watch::ask(&socket, since) {
-                cursor = Some(answer.cursor);
-                // A file with several names is heard of under one of them only.
-                let base = base.filter(|base| !base.files.links);
-                if let (Some(base), Some(changed)) = (base, answer.changed) {
-                    let reader = objects.reader();
-                    let known = Known {
-                        trees: &reader,
-                        files: &base.files,
-                        git: &base.git,
-                        notes: base.notes(),
-                    };
-                    if let Some(scan) = scan::rescan(&request, &sink, known, &changed)? {
-                        return Ok((
-                            Capture::of(scan, &sink)?,
-                            Source {
-                                cache: None,
-                                cursor,
-                            },
-                        ));
-                    }
-                }
-            }
-        }
-        let cache = self.cache(workspace, validity);
-        request.cache = &cache;
-        let capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
-        let cache = Some(cache);
-        Ok((capture, Source { cache, cursor }))
-    }
-
-    /// Keeps what makes the next checkpoint quick.
-    fn remember(
-        &self,
-        workspace: &Workspace,
-        scope: &Scope,
-        validity: Validity,
-        capture: &Capture,
-        source: Source,
-    ) -> Result<(), StateError> {
-        if let Some(cache) = source.cache {
-            let path = self.cache_path(&workspace.root);
-            cache.save(&path, validity, &capture.scan.seen, scope.is_everything())?;
-        }
-        if let Some(cursor) = source.cursor {
-            Base::save(&self.base_path(&workspace.root), validity, cursor, capture)?;
-        }
-        Ok(())
-    }
-
     /// Which type fits, and what is to be said about that.
     fn choose(
         &self,
@@ -342,97 +253,6 @@ impl State {
             ));
         }
         warnings
-    }
-
-    /// What happened since the last snapshot, as an action of its own.
-    pub(crate) fn observed(
-        &self,
-        trees: &dyn Trees,
-        snapshot: &Snapshot,
-    ) -> Result<Option<Action>, StateError> {
-        let recent = self.list(&Selection {
-            workspace: Some(snapshot.workspace.clone()),
-            limit: Some(20),
-        })?;
-        let fitting = |one: &&Snapshot| {
-            one.record.scope.is_empty() || one.record.scope == snapshot.record.scope
-        };
-        let Some(before) = recent.iter().find(fitting) else {
-            return Ok(None);
-        };
-        let changes = match notable_changes(trees, before, snapshot) {
-            // That an old checkpoint is damaged must not keep a new one from being made.
-            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(None),
-            other => other?,
-        };
-        if changes.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Action {
-            id: ActionId::generate(&*self.around.entropy)?,
-            workspace: snapshot.workspace.clone(),
-            time: snapshot.created,
-            session: None,
-            action: "workspace.change".to_owned(),
-            summary: summarise_changes(&changes),
-            decision: None,
-            outcome: "observed".to_owned(),
-            before: before.id.clone(),
-            after: snapshot.id.clone(),
-            undoes: None,
-        }))
-    }
-
-    /// Commits the snapshot, what was observed, and the entries that tell of both.
-    pub(crate) fn record(
-        &self,
-        snapshot: &Snapshot,
-        observed: Option<&Action>,
-    ) -> Result<(), StateError> {
-        self.trail.write(Durability::Sync, |writing| {
-            self.record_in(writing, snapshot)?;
-            if let Some(action) = observed {
-                snapshot::insert_action(writing.sql(), action)?;
-                let body = json!({
-                    "action": action.action, "summary": action.summary, "outcome": action.outcome,
-                    "before": action.before, "after": action.after,
-                });
-                let kind = Kind::fixed("action_observed");
-                writing.append(self.draft(&snapshot.workspace, kind, Some(&action.id), body))?;
-            }
-            Ok(())
-        })
-    }
-
-    pub(crate) fn record_in(
-        &self,
-        writing: &mut safepoint_trail::Writing<'_>,
-        snapshot: &Snapshot,
-    ) -> Result<(), StateError> {
-        snapshot::insert(writing.sql(), snapshot)?;
-        let record = &snapshot.record;
-        let body = json!({
-            "checkpoint_id": snapshot.id,
-            "type": record.kind,
-            "origin": record.origin,
-            "reason": record.reason,
-            "scope": record.scope,
-            "hash": format!("sha256:{}", record.files.hash),
-            "tree": record.files.tree,
-            "git_tree": record.git.map(|git| git.tree),
-            "files": record.files.files,
-            "bytes": record.files.bytes,
-            "size": record.size,
-            "expiry": match snapshot.expiry {
-                Expiry::Never => None,
-                Expiry::At(time) => Some(time),
-            },
-            "left_out": record.left_out.len(),
-            "sensitive": record.sensitive.iter().map(|note| &note.path).collect::<Vec<_>>(),
-        });
-        let kind = Kind::fixed("checkpoint_created");
-        writing.append(self.draft(&snapshot.workspace, kind, None, body))?;
-        Ok(())
     }
 
     /// Puts the state where plain git can find it too.
@@ -556,51 +376,6 @@ pub(crate) fn seal_secrets(
         });
     }
     Ok(sealed)
-}
-
-/// What differs between two snapshots that people care about.
-pub(crate) fn notable_changes(
-    trees: &dyn Trees,
-    before: &Snapshot,
-    after: &Snapshot,
-) -> Result<Vec<Change>, StateError> {
-    let scope = Scope::stored(&before.record.scope)?.narrowed(&Scope::stored(&after.record.scope)?);
-    let mut changes = tree::changes(
-        trees,
-        Some(&before.record.files),
-        Some(&after.record.files),
-        &scope,
-    )?;
-    changes.retain(Change::is_notable);
-    if let (Some(before), Some(after)) = (&before.record.git, &after.record.git) {
-        let git = tree::changes(trees, Some(before), Some(after), &scope)?;
-        changes.extend(git.into_iter().filter(|change| {
-            change.kind() != tree::ChangeKind::Time && crate::git_state::is_notable(&change.path)
-        }));
-    }
-    Ok(changes)
-}
-
-/// `3 files created, 1 modified`.
-pub(crate) fn summarise_changes(changes: &[Change]) -> String {
-    use tree::ChangeKind::{Created, Deleted, Metadata, Modified, Time};
-    let count = |kinds: &[tree::ChangeKind]| {
-        changes
-            .iter()
-            .filter(|change| kinds.contains(&change.kind()))
-            .count()
-    };
-    let parts: Vec<String> = [
-        (count(&[Created]), "created"),
-        (count(&[Modified]), "modified"),
-        (count(&[Deleted]), "deleted"),
-        (count(&[Metadata, Time]), "with other metadata"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
-    .collect();
-    parts.join(", ")
 }
 
 /// The paths of all files, unless there are very many.

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use crate::capture::Capture;
-use crate::checkpoint::notable_changes;
 use crate::lock::Hold;
 use crate::objects::Objects;
 use crate::path;
+use crate::record::notable_changes;
 use crate::scan::{self, MixedTrees, Progress, Request, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{Selection, Snapshot};

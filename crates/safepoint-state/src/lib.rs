@@ -17,6 +17,7 @@ mod lock;
 pub mod objects;
 mod own;
 pub mod path;
+mod record;
 mod restore;
 mod scan;
 pub mod scope;

@@ -16,6 +16,7 @@ mod apply;
 mod check;
 mod hold_git;
 mod journal;
+mod outcome;
 mod plan;
 mod recover;
 mod secrets;
@@ -27,9 +28,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use safepoint_model::{ActionId, Digest, Expiry, Span, Timestamp};
-use safepoint_store::{Durability, durable, fault};
-use safepoint_trail::Kind;
-use serde_json::json;
+use safepoint_store::{durable, fault};
 
 use crate::capture::Capture;
 use crate::lock::Hold;
@@ -39,10 +38,11 @@ use crate::scope::Scope;
 use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
-use crate::tree::{self, Change, ChangeKind, Trees};
+use crate::tree::{Change, Trees};
 use crate::{StateError, checkpoint, own, undo};
 pub(crate) use journal::directory as journals;
 use journal::{Journal, PathText, Phase};
+use outcome::{remarks_as_warnings, restore_root_mode};
 pub(crate) use plan::{Plan, renumber, spare};
 pub use recover::{End, Recovered, is_unfinished};
 use secrets::Secrets;
@@ -465,126 +465,6 @@ impl State {
             warnings,
         })
     }
-
-    /// Looks again, and tells what is not as it should be.
-    fn verify_restored(
-        &self,
-        workspace: &Workspace,
-        objects: &Objects,
-        plan: &Plan,
-        journal: &Journal,
-        progress: &Progress,
-    ) -> Result<(Digest, Vec<Change>), StateError> {
-        if check::is_as_planned(&workspace.root, plan)? {
-            return Ok((journal.record.files.hash, Vec::new()));
-        }
-        // Something is not: all is looked at, to say what.
-        let validity = self.validity(workspace, objects)?;
-        let cache = self.cache(workspace, validity);
-        let scope = Scope::stored(&journal.scope)?;
-        let fresh = Mutex::new(HashMap::new());
-        let sink = Sink::Memory(&fresh);
-        let request = Request {
-            workspace: &workspace.root,
-            scope: &scope,
-            rules: &workspace.rules,
-            cache: &cache,
-            clock: &*self.around.clock,
-            progress,
-        };
-        let capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
-        let reader = objects.reader();
-        let trees = MixedTrees {
-            fresh: &fresh,
-            stored: &reader,
-        };
-        let wanted = &journal.record;
-        let mut left = tree::changes(&trees, Some(&wanted.files), Some(&capture.files), &scope)?;
-        if let (Some(wanted), Some(found)) = (&wanted.git, &capture.git) {
-            let git = tree::changes(&trees, Some(wanted), Some(found), &scope)?;
-            left.extend(git.into_iter().filter(|change| {
-                crate::git_state::inside(&change.path).is_some()
-                    && change.to.as_ref().is_none_or(|to| to.subtree().is_none())
-            }));
-        }
-        let of_directory = |change: &Change| {
-            change.kind() == ChangeKind::Time
-                && change.to.as_ref().is_some_and(|to| to.subtree().is_some())
-        };
-        left.retain(|change| !of_directory(change));
-        Ok((capture.files.hash, left))
-    }
-
-    fn record_restored(
-        &self,
-        workspace: &Workspace,
-        journal: &Journal,
-        plan: &Plan,
-        matches: bool,
-    ) -> Result<(), StateError> {
-        let now = self.now();
-        let after = Snapshot {
-            id: journal.after.clone(),
-            workspace: workspace.root.clone(),
-            created: now,
-            expiry: self.find(journal.before.as_str())?.expiry,
-            pinned: false,
-            record: journal.record.clone(),
-        };
-        let notable: Vec<Change> = plan
-            .changes
-            .iter()
-            .filter(|it| it.is_notable())
-            .cloned()
-            .collect();
-        let action = Action {
-            id: journal.action.clone(),
-            workspace: workspace.root.clone(),
-            time: now,
-            session: None,
-            action: format!("checkpoint.{}", journal.verb),
-            summary: journal.summary.clone(),
-            decision: Some("allow".to_owned()),
-            outcome: if matches { "ok" } else { "incomplete" }.to_owned(),
-            before: journal.before.clone(),
-            after: journal.after.clone(),
-            undoes: journal.undoes.clone(),
-        };
-        let kind = match journal.verb.as_str() {
-            "undo" => Kind::fixed("undone"),
-            "redo" => Kind::fixed("redone"),
-            "back_out" => Kind::fixed("roll_back_failed"),
-            _ => Kind::fixed("rolled_back"),
-        };
-        self.trail.write(Durability::Sync, |writing| {
-            if snapshot::action_exists(writing.sql(), &action.id)? {
-                return Ok(()); // a crash came between this and the end of the journal
-            }
-            self.record_in(writing, &after)?;
-            snapshot::insert_action(writing.sql(), &action)?;
-            let body = json!({
-                "restored_to": journal.restored_to,
-                "undoes": journal.undoes,
-                "before": journal.before,
-                "after": journal.after,
-                "changes": checkpoint::summarise_changes(&notable),
-                "match": matches,
-            });
-            writing.append(self.draft(&workspace.root, kind, Some(&action.id), body))?;
-            Ok(())
-        })
-    }
-}
-
-/// Gives the workspace itself the mode it had.
-fn restore_root_mode(workspace: &Workspace, mode: Option<u32>) -> Result<(), StateError> {
-    match mode {
-        Some(mode) if checkpoint::root_mode(workspace) != Some(mode) => {
-            rustix::fs::chmod(&workspace.root, rustix::fs::Mode::from_raw_mode(mode))
-                .map_err(|error| StateError::file("change", &workspace.root, error))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// When a state that was made by itself expires.
@@ -609,30 +489,6 @@ fn unrestorable(snapshot: &Snapshot, error: StateError) -> StateError {
         },
         other => other,
     }
-}
-
-fn remarks_as_warnings(
-    plan: &Plan,
-    staged: &stage::Staged,
-    remarks: &apply::Remarks,
-) -> Vec<String> {
-    let mut warnings: Vec<String> = plan
-        .kept
-        .iter()
-        .map(|note| format!("`{}` stays: {}", note.path, note.why))
-        .collect();
-    for path in &remarks.kept {
-        let path = crate::path::display(path);
-        warnings.push(format!("`{path}` stays: it is not empty"));
-    }
-    for (path, kind) in &staged.impossible {
-        let path = crate::path::display(path);
-        warnings.push(format!(
-            "`{path}` is a {} and cannot be made again",
-            kind.as_str()
-        ));
-    }
-    warnings
 }
 
 /// The workspace of a journal.

@@ -165,7 +165,7 @@ impl State {
         let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
         apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories)?;
         drop(git);
-        super::restore_root_mode(workspace, journal.record.root_mode)?;
+        super::outcome::restore_root_mode(workspace, journal.record.root_mode)?;
         let (_, left) = self.verify_restored(workspace, objects, plan, &journal, progress)?;
         self.record_restored(workspace, &journal, plan, left.is_empty())?;
         stage::clear(&workspace.root)?;

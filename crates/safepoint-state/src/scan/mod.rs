@@ -7,9 +7,11 @@
 //! link meanwhile leads nowhere.
 
 pub(crate) mod cache;
+mod names;
 mod partial;
 mod read;
 mod rules;
+mod settle;
 pub(crate) mod stat;
 mod walk;
 
@@ -185,7 +187,8 @@ impl Scan {
     }
 }
 
-pub(crate) use walk::{open_beneath, scan};
+pub(crate) use names::open_beneath;
+pub(crate) use walk::scan;
 
 fn problem(action: &'static str, path: &[u8], error: rustix::io::Errno) -> StateError {
     let path = match path {

@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
+use super::names::{list, open_beneath, open_directory};
 use super::stat::Found;
-use super::walk::{Item, Leaf, Part, Walk, list, open_beneath, open_directory};
+use super::walk::{Item, Leaf, Part, Walk};
 use super::{Request, Scan, Sink, problem};
 use crate::path::{self, TreePath};
 use crate::scope::Cover;

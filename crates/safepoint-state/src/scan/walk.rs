@@ -1,17 +1,17 @@
 //! The walk itself: one directory at a time, its subdirectories side by side.
 
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, fstat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::cache::{self, Flagged, Record, Seen, Stamp};
+use super::names::{is_own, is_passing, list, open_directory};
 use super::read::{self, Outcome, Sniff};
 use super::rules::OWN;
+use super::settle::{moment, was_quiet};
 use super::stat::Found;
 use super::{Omitted, Request, Scan, Sink, problem};
 use crate::path::{self, TreePath};
@@ -20,9 +20,6 @@ use crate::sensitive::{self, Reason};
 use crate::tree::{Entry, Moment, Node, Subtree, summarise};
 use crate::{ContentId, StateError, left_out};
 
-/// A file counts as quiet when it was last changed so long before it was read.
-/// File systems keep time in steps of up to a hundredth of a second.
-const QUIET: Duration = Duration::from_millis(12);
 /// How often all is looked at again because something changed meanwhile.
 const ROUNDS: u32 = 5;
 /// Deeper than this no tree is walked: each level holds a handle.
@@ -474,49 +471,6 @@ impl Walk<'_> {
         Ok(Some(subtree))
     }
 
-    /// Reads the restless files once more, now that a change would show.
-    /// Returns one that has changed: then all is looked at again.
-    pub(super) fn settle(&self, root: BorrowedFd<'_>) -> Result<Option<TreePath>, StateError> {
-        let restless = std::mem::take(&mut *lock(&self.restless));
-        let Some(latest) = restless.iter().map(|(.., changed)| *changed).max() else {
-            return Ok(None);
-        };
-        // A clock that was set back must not make this wait for hours.
-        for _ in 0..10 {
-            if was_quiet(latest, self.request.clock.now()) {
-                break;
-            }
-            std::thread::sleep(QUIET / 4);
-        }
-        let changed = restless.par_iter().map(|(path, content, changed)| {
-            let (parent, name) = path::split(path);
-            let directory = open_beneath(root, parent)?;
-            let still = match directory {
-                Some(directory) => read::digest_and_state(directory.as_fd(), name, path)?,
-                None => None,
-            };
-            let same =
-                still.is_some_and(|(found, now)| found == *content && now.changed == *changed);
-            Ok::<_, StateError>((!same).then(|| path.clone()))
-        });
-        let changed: Vec<_> = changed.collect::<Result<_, _>>()?;
-        Ok(changed.into_iter().flatten().next())
-    }
-
-    /// A directory in which names came or went since it was listed.
-    pub(super) fn changed_directory(&self, root: BorrowedFd<'_>) -> Option<TreePath> {
-        let visited = std::mem::take(&mut *lock(&self.visited));
-        visited.into_iter().find_map(|(path, changed)| {
-            let name = if path.is_empty() {
-                b".".as_slice()
-            } else {
-                &path
-            };
-            let now = statat(root, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-            (Found::of(&now).changed != changed).then_some(path)
-        })
-    }
-
     fn stamp(&self, found: &Found, settled: Settled) -> Stamp {
         let now = self.request.clock.now();
         Stamp {
@@ -611,85 +565,6 @@ impl Record {
     }
 }
 
-/// Files that git has only for a moment, and that no state needs.
-fn is_passing(name: &[u8]) -> bool {
-    name.ends_with(b".lock")
-        || name.starts_with(b"fsmonitor--daemon")
-        || name.starts_with(b"tmp_obj_")
-}
-
-/// The names that Safepoint makes in its own directories.
-fn is_own(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b".gitignore" | b".staging" | b"checkpoint-operations.log"
-    ) || name.starts_with(b"chk_")
-        || name.starts_with(b".") && name.ends_with(b".tmp")
-}
-
-/// Whether a file had been quiet when it was read at `read`.
-fn was_quiet(changed: Moment, read: safepoint_model::Timestamp) -> bool {
-    let quiet = i64::try_from(QUIET.as_micros()).unwrap_or(i64::MAX);
-    let micros = changed
-        .seconds
-        .saturating_mul(1_000_000)
-        .saturating_add(i64::from(changed.nanos / 1_000));
-    micros.saturating_add(quiet) < read.as_micros()
-}
-
-fn moment(time: safepoint_model::Timestamp) -> Moment {
-    Moment {
-        seconds: time.as_micros().div_euclid(1_000_000),
-        nanos: u32::try_from(time.as_micros().rem_euclid(1_000_000) * 1_000).unwrap_or(0),
-    }
-}
-
-/// The names in a directory, sorted.
-pub(super) fn list(handle: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>, StateError> {
-    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 << 10];
-    let mut names = Vec::new();
-    let mut listing = RawDir::new(handle, &mut buffer);
-    while let Some(entry) = listing.next() {
-        let entry = entry.map_err(|error| problem("list", path, error))?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(name.to_vec());
-        }
-    }
-    names.sort_unstable();
-    Ok(names)
-}
-
-pub(super) fn open_directory(
-    parent: BorrowedFd<'_>,
-    name: &[u8],
-    path: &[u8],
-) -> Result<Option<OwnedFd>, StateError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match openat(parent, name, flags, Mode::empty()) {
-        Ok(handle) => Ok(Some(handle)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-        Err(error) => Err(problem("open", path, error)),
-    }
-}
-
-/// The directory at `path`, reached without following a link.
-pub(crate) fn open_beneath(
-    root: BorrowedFd<'_>,
-    path: &[u8],
-) -> Result<Option<OwnedFd>, StateError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut at =
-        openat(root, ".", flags, Mode::empty()).map_err(|error| problem("open", path, error))?;
-    for name in path::names(path) {
-        match open_directory(at.as_fd(), name, path)? {
-            Some(next) => at = next,
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(at))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,150 @@
+//! Recording a snapshot, and what happened since the one before it.
+
+use safepoint_model::{ActionId, Expiry};
+use safepoint_store::Durability;
+use safepoint_trail::Kind;
+use serde_json::json;
+
+use crate::StateError;
+use crate::scope::Scope;
+use crate::snapshot::{self, Action, Selection, Snapshot};
+use crate::state::State;
+use crate::tree::{self, Change, Trees};
+
+impl State {
+    /// What happened since the last snapshot, as an action of its own.
+    pub(crate) fn observed(
+        &self,
+        trees: &dyn Trees,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Action>, StateError> {
+        let recent = self.list(&Selection {
+            workspace: Some(snapshot.workspace.clone()),
+            limit: Some(20),
+        })?;
+        let fitting = |one: &&Snapshot| {
+            one.record.scope.is_empty() || one.record.scope == snapshot.record.scope
+        };
+        let Some(before) = recent.iter().find(fitting) else {
+            return Ok(None);
+        };
+        let changes = match notable_changes(trees, before, snapshot) {
+            // That an old checkpoint is damaged must not keep a new one from being made.
+            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(None),
+            other => other?,
+        };
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Action {
+            id: ActionId::generate(&*self.around.entropy)?,
+            workspace: snapshot.workspace.clone(),
+            time: snapshot.created,
+            session: None,
+            action: "workspace.change".to_owned(),
+            summary: summarise_changes(&changes),
+            decision: None,
+            outcome: "observed".to_owned(),
+            before: before.id.clone(),
+            after: snapshot.id.clone(),
+            undoes: None,
+        }))
+    }
+
+    /// Commits the snapshot, what was observed, and the entries that tell of both.
+    pub(crate) fn record(
+        &self,
+        snapshot: &Snapshot,
+        observed: Option<&Action>,
+    ) -> Result<(), StateError> {
+        self.trail.write(Durability::Sync, |writing| {
+            self.record_in(writing, snapshot)?;
+            if let Some(action) = observed {
+                snapshot::insert_action(writing.sql(), action)?;
+                let body = json!({
+                    "action": action.action, "summary": action.summary, "outcome": action.outcome,
+                    "before": action.before, "after": action.after,
+                });
+                let kind = Kind::fixed("action_observed");
+                writing.append(self.draft(&snapshot.workspace, kind, Some(&action.id), body))?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn record_in(
+        &self,
+        writing: &mut safepoint_trail::Writing<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<(), StateError> {
+        snapshot::insert(writing.sql(), snapshot)?;
+        let record = &snapshot.record;
+        let body = json!({
+            "checkpoint_id": snapshot.id,
+            "type": record.kind,
+            "origin": record.origin,
+            "reason": record.reason,
+            "scope": record.scope,
+            "hash": format!("sha256:{}", record.files.hash),
+            "tree": record.files.tree,
+            "git_tree": record.git.map(|git| git.tree),
+            "files": record.files.files,
+            "bytes": record.files.bytes,
+            "size": record.size,
+            "expiry": match snapshot.expiry {
+                Expiry::Never => None,
+                Expiry::At(time) => Some(time),
+            },
+            "left_out": record.left_out.len(),
+            "sensitive": record.sensitive.iter().map(|note| &note.path).collect::<Vec<_>>(),
+        });
+        let kind = Kind::fixed("checkpoint_created");
+        writing.append(self.draft(&snapshot.workspace, kind, None, body))?;
+        Ok(())
+    }
+}
+
+/// What differs between two snapshots that people care about.
+pub(crate) fn notable_changes(
+    trees: &dyn Trees,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Vec<Change>, StateError> {
+    let scope = Scope::stored(&before.record.scope)?.narrowed(&Scope::stored(&after.record.scope)?);
+    let mut changes = tree::changes(
+        trees,
+        Some(&before.record.files),
+        Some(&after.record.files),
+        &scope,
+    )?;
+    changes.retain(Change::is_notable);
+    if let (Some(before), Some(after)) = (&before.record.git, &after.record.git) {
+        let git = tree::changes(trees, Some(before), Some(after), &scope)?;
+        changes.extend(git.into_iter().filter(|change| {
+            change.kind() != tree::ChangeKind::Time && crate::git_state::is_notable(&change.path)
+        }));
+    }
+    Ok(changes)
+}
+
+/// `3 files created, 1 modified`.
+pub(crate) fn summarise_changes(changes: &[Change]) -> String {
+    use tree::ChangeKind::{Created, Deleted, Metadata, Modified, Time};
+    let count = |kinds: &[tree::ChangeKind]| {
+        changes
+            .iter()
+            .filter(|change| kinds.contains(&change.kind()))
+            .count()
+    };
+    let parts: Vec<String> = [
+        (count(&[Created]), "created"),
+        (count(&[Modified]), "modified"),
+        (count(&[Deleted]), "deleted"),
+        (count(&[Metadata, Time]), "with other metadata"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    parts.join(", ")
+}
