@@ -66,6 +66,23 @@ impl State {
         wanted: &Wanted<'_>,
         progress: &Progress,
     ) -> Result<Made, StateError> {
+        match self.checkpoint_once(workspace, wanted, progress) {
+            // What the store held of it cannot be read any more: it is forgotten, and
+            // stored anew from the files, which heals older checkpoints too.
+            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => {
+                self.objects()?.heal()?;
+                self.checkpoint_once(workspace, wanted, progress)
+            }
+            other => other,
+        }
+    }
+
+    fn checkpoint_once(
+        &self,
+        workspace: &Workspace,
+        wanted: &Wanted<'_>,
+        progress: &Progress,
+    ) -> Result<Made, StateError> {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         refuse_missing(workspace, wanted.scope)?;
         let (kind, mut warnings) = self.choose(workspace, wanted)?;
@@ -113,6 +130,8 @@ impl State {
         };
         let reader = objects.reader();
         let observed = self.observed(&reader, &snapshot)?;
+        // It rests on what was stored before as well.
+        self.verify_with(&objects, &snapshot)?;
         fault::point("checkpoint.stored");
         if wanted.origin == Origin::Asked {
             // A workspace that cannot be written shows here, before anything is recorded.

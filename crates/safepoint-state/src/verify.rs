@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::tree::{Node, Subtree, Trees, tree_hash};
 use crate::{ContentId, StateError};
 
-/// A checkpoint with no more bytes than this is verified as a whole before it is restored.
+/// A checkpoint with no more bytes than this is verified as a whole whenever it is made or restored.
 const SMALL: u64 = 32 << 20;
 
 /// What was found to be whole.
@@ -33,8 +33,8 @@ impl State {
         Ok(verified)
     }
 
-    /// Before a roll back: everything when that is little, and otherwise the roots. What
-    /// is needed of the rest is checked when it is put beside the tree.
+    /// Everything when that is little, and otherwise the roots. What a roll back needs
+    /// of the rest is checked when it is put beside the tree.
     pub(crate) fn verify_with(
         &self,
         objects: &Objects,

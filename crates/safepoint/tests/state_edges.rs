@@ -297,3 +297,20 @@ fn st_17_a_watcher_is_not_confused_by_the_workspace_itself_or_by_names_like_ours
     assert_eq!(read(&env, ".auditrc").as_deref(), Some("2"));
     assert!(env.project().join("n/.git/HEAD").exists());
 }
+
+#[test]
+fn st_06_damage_is_healed_from_the_files_that_are_still_there() {
+    let env = env();
+    env.write("project/a", "the only content\n");
+    let old = checkpoint(&env, &[]);
+    for pack in fs::read_dir(env.objects().join("packs")).unwrap() {
+        let pack = pack.unwrap().path();
+        let mut bytes = fs::read(&pack).unwrap();
+        bytes[40] ^= 1;
+        fs::write(&pack, bytes).unwrap();
+    }
+    assert_eq!(env.run(&["verify", &old]).code, 5);
+    let new = checkpoint(&env, &[]);
+    env.json(&["verify", &new]);
+    env.json(&["verify", &old]);
+}

@@ -115,6 +115,33 @@ impl Objects {
         Ok(collected)
     }
 
+    /// Forgets every object that can no longer be read, so that it is stored anew by
+    /// whoever still has it. Returns how many there were.
+    pub fn heal(&self) -> Result<usize, StateError> {
+        let mut change = Rearrangement::default();
+        for pack in self.index.packs()? {
+            let path = self.pack_path(&pack.name);
+            let file = std::fs::File::open(&path).ok();
+            for block in self
+                .index
+                .of_pack(pack.number)?
+                .chunk_by(|(_, a), (_, b)| a.block == b.block)
+            {
+                let at = block.first().map_or(0, |(_, place)| place.block);
+                let whole = file
+                    .as_ref()
+                    .is_some_and(|file| super::pack::check_block(file, &path, at).is_ok());
+                if !whole {
+                    change.dropped.extend(block.iter().map(|(id, _)| *id));
+                }
+            }
+        }
+        if !change.dropped.is_empty() {
+            self.index.rearrange(&change)?;
+        }
+        Ok(change.dropped.len())
+    }
+
     /// Writes the objects that are kept of a pack into a new one.
     fn move_objects(
         &self,
