@@ -314,3 +314,20 @@ fn st_06_damage_is_healed_from_the_files_that_are_still_there() {
     env.json(&["verify", &new]);
     env.json(&["verify", &old]);
 }
+
+#[test]
+fn st_30_a_name_that_sorts_between_a_directory_and_its_files_is_no_obstacle() {
+    let env = env();
+    env.write("project/a/b/c", "1");
+    env.write("project/a.txt", "2");
+    env.write("project/a/b.x", "3");
+    let id = checkpoint(&env, &[]);
+    for path in ["a/b/c", "a.txt", "a/b.x"] {
+        fs::remove_file(env.project().join(path)).unwrap();
+    }
+    fs::remove_dir_all(env.project().join("a")).unwrap();
+    env.json(&["rollback", &id]);
+    assert_eq!(read(&env, "a/b/c").as_deref(), Some("1"));
+    assert_eq!(read(&env, "a.txt").as_deref(), Some("2"));
+    assert_eq!(read(&env, "a/b.x").as_deref(), Some("3"));
+}

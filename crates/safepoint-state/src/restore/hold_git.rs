@@ -46,6 +46,7 @@ pub(super) fn hold(
         .iter()
         .filter_map(|change| git_state::directory(&change.path))
         .collect();
+    directories.sort_unstable();
     directories.dedup();
     directories.retain(|directory| !goes(directory));
     let mut held = Held(Vec::new());

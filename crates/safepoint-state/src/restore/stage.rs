@@ -77,8 +77,8 @@ struct Layout<'c> {
     workspace: &'c Path,
     /// The file system that things lie ready on.
     file_system: u64,
-    /// The new directory whose inside is being laid out, and its name here.
-    whole: Option<(&'c [u8], String)>,
+    /// New directories that are put in place as a whole, and their names here.
+    whole: HashMap<&'c [u8], String>,
 }
 
 enum Spot {
@@ -95,10 +95,8 @@ const LONGEST: usize = 2000;
 
 impl<'c> Layout<'c> {
     fn spot(&mut self, number: usize, change: &'c Change) -> Spot {
-        if let Some((top, name)) = &self.whole
-            && let Some(rest) = change.path.strip_prefix(*top)
-            && rest.first() == Some(&b'/')
-        {
+        if let Some((top, name)) = self.around(&change.path) {
+            let rest = change.path.get(top.len()..).unwrap_or_default();
             if rest.len() < LONGEST {
                 return Spot::Inside([name.as_bytes(), rest].concat());
             }
@@ -108,11 +106,26 @@ impl<'c> Layout<'c> {
         let new =
             change.from.is_none() && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
         let whole = new && self.is_near(&change.path);
-        self.whole = whole.then(|| (change.path.as_slice(), name.clone()));
+        if whole {
+            self.whole.insert(change.path.as_slice(), name.clone());
+        }
         if new && !whole {
             return Spot::Made;
         }
         Spot::Alone(name)
+    }
+
+    /// The new directory that a path is in. Others may sort between it and the path:
+    /// `a.txt` stands between `a` and `a/b`.
+    fn around(&self, path: &[u8]) -> Option<(&'c [u8], &String)> {
+        let mut above = path::split(path).0;
+        while !above.is_empty() {
+            if let Some((top, name)) = self.whole.get_key_value(above) {
+                return Some((top, name));
+            }
+            above = path::split(above).0;
+        }
+        None
     }
 
     /// Whether a path is on the same file system, so that a directory can be renamed there.
@@ -147,7 +160,7 @@ pub(super) fn prepare(
         file_system: fstat(beside)
             .map_err(|error| StateError::file("read", &directory, error))?
             .st_dev,
-        whole: None,
+        whole: HashMap::new(),
     };
     for (number, change) in changes.iter().enumerate() {
         let Some(entry) = change.to.as_ref().filter(|_| needs_content(change)) else {
