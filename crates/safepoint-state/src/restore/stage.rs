@@ -213,14 +213,10 @@ pub(super) fn prepare(
         }
     }
     let few = contents.len() <= FEW;
-    // Nobody else can reach what lies in this directory, which is private.
-    let umask = rustix::process::umask(Mode::empty());
-    let written = reader.each(contents, |(name, entry), content| {
+    reader.each(contents, |(name, entry), content| {
         write_file(beside, &name, entry, content, few)
             .map_err(|error| or_file(error, &directory.join(path::as_path(&name))))
-    });
-    rustix::process::umask(umask);
-    written?;
+    })?;
     for (first, name) in linked {
         linkat(
             beside,
@@ -274,12 +270,7 @@ fn write_file(
     sync: bool,
 ) -> Result<(), Failure> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(
-        directory,
-        name,
-        flags,
-        Mode::from_raw_mode(entry.mode & 0o777),
-    )?);
+    let file = File::from(openat(directory, name, flags, Mode::from_raw_mode(0o600))?);
     let sparse = matches!(entry.node, Node::File { sparse: true, .. });
     let mut at = 0_u64;
     let mut write_error = None;
@@ -311,11 +302,8 @@ fn write_file(
     if !entry.attributes.is_empty() {
         set_attributes(file.as_fd(), &entry.attributes)?;
     }
-    let given = own_as(&file, entry)?;
-    // The umask has been lifted, so that most modes are right from the start.
-    if given || entry.mode & !0o777 != 0 {
-        fchmod(&file, Mode::from_raw_mode(entry.mode))?;
-    }
+    own_as(&file, entry)?;
+    fchmod(&file, Mode::from_raw_mode(entry.mode))?;
     futimens(&file, &times(entry.modified))?;
     if sync {
         fsync(&file)?;
@@ -337,13 +325,12 @@ fn write_around_holes(file: &File, piece: &[u8], at: u64) -> std::io::Result<()>
 }
 
 /// Gives a file to whom it belonged, where that is somebody else and may be done.
-/// Says whether it tried.
-fn own_as(file: &File, entry: &Entry) -> Result<bool, Errno> {
+fn own_as(file: &File, entry: &Entry) -> Result<(), Errno> {
     let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
     if me() == (owner, group) {
-        return Ok(false);
+        return Ok(());
     }
-    permitted(fchown(file, Some(owner), Some(group))).map(|()| true)
+    permitted(fchown(file, Some(owner), Some(group)))
 }
 
 /// As whom this process makes files.
