@@ -299,14 +299,25 @@ fn st_14_a_file_that_never_holds_still_fails_the_checkpoint_by_name() {
         while !begun.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }
-        let run = env.run(&["checkpoint", "--json"]);
+        // On a busy machine the writer may not get its turn while the file is read:
+        // then it did hold still, and the checkpoint is right to be made.
+        let mut made = 0;
+        let run = loop {
+            let run = env.run(&["checkpoint", "--json"]);
+            if run.code != 0 || made == 20 {
+                break run;
+            }
+            made += 1;
+        };
         stop.store(true, Ordering::Relaxed);
-        run
+        (run, made)
     });
+    let (run, made) = run;
     let reply = assert_not_made(&run, "busy.log");
     assert_eq!(reply["error"]["name"], "FILE_UNSTABLE");
-    assert_eq!(manifests(&env), 0);
-    assert_eq!(env.json(&["list", "-a"]), json!({ "checkpoints": [] }));
+    assert_eq!(manifests(&env), made);
+    let listed = env.json(&["list"]);
+    assert_eq!(listed["checkpoints"].as_array().unwrap().len(), made);
     let reply = env.json(&["checkpoint"]);
     assert_eq!(reply["checkpoint_created"], true);
 }
