@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::capture::Capture;
 use crate::lock::Hold;
 use crate::objects::Objects;
 use crate::path;
 use crate::record::notable_changes;
-use crate::scan::{self, MixedTrees, Progress, Request, Sink};
+use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{Selection, Snapshot};
 use crate::state::{State, Workspace};
@@ -28,19 +27,9 @@ impl State {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         let objects = self.objects()?;
         let scope = Scope::stored(&snapshot.record.scope)?.narrowed(chosen);
-        let validity = self.validity(workspace, &objects)?;
-        let cache = self.cache(workspace, validity);
         let fresh = Mutex::new(HashMap::new());
         let sink = Sink::Memory(&fresh);
-        let request = Request {
-            workspace: &workspace.root,
-            scope: &scope,
-            rules: &workspace.rules,
-            cache: &cache,
-            clock: &*self.around.clock,
-            progress,
-        };
-        let capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
+        let capture = self.look(workspace, &scope, &objects, &sink, progress)?;
         let reader = objects.reader();
         let trees = MixedTrees {
             fresh: &fresh,

@@ -244,7 +244,7 @@ impl State {
     }
 
     /// Looks at what is there now.
-    fn look(
+    pub(crate) fn look(
         &self,
         workspace: &Workspace,
         scope: &Scope,

@@ -10,9 +10,8 @@ use serde_json::json;
 
 use super::journal::Journal;
 use super::{Plan, apply, check, stage};
-use crate::capture::Capture;
 use crate::objects::Objects;
-use crate::scan::{self, MixedTrees, Progress, Request, Sink};
+use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{self, Action, Snapshot};
 use crate::state::{State, Workspace};
@@ -33,20 +32,10 @@ impl State {
             return Ok((journal.record.files.hash, Vec::new()));
         }
         // Something is not: all is looked at, to say what.
-        let validity = self.validity(workspace, objects)?;
-        let cache = self.cache(workspace, validity);
         let scope = Scope::stored(&journal.scope)?;
         let fresh = Mutex::new(HashMap::new());
         let sink = Sink::Memory(&fresh);
-        let request = Request {
-            workspace: &workspace.root,
-            scope: &scope,
-            rules: &workspace.rules,
-            cache: &cache,
-            clock: &*self.around.clock,
-            progress,
-        };
-        let capture = Capture::of(scan::scan(&request, &sink)?, &sink)?;
+        let capture = self.look(workspace, &scope, objects, &sink, progress)?;
         let reader = objects.reader();
         let trees = MixedTrees {
             fresh: &fresh,

@@ -68,15 +68,6 @@ impl Change {
             |entry: &Option<Entry>| entry.as_ref().is_some_and(|it| it.subtree().is_some());
         !(self.kind() == ChangeKind::Time && directory(&self.to))
     }
-
-    /// The same change seen from the other side.
-    pub fn reversed(self) -> Self {
-        Self {
-            from: self.to,
-            to: self.from,
-            ..self
-        }
-    }
 }
 
 /// Whether two nodes hold the same, apart from what lies inside directories.
