@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 /// The layer of each crate. A crate may use those on lower layers only.
-const LAYERS: [(&str, u8); 10] = [
+const LAYERS: [(&str, u8); 11] = [
     ("safepoint-model", 0),
+    ("safepoint-database", 1),
     ("safepoint-store", 1),
     ("safepoint-trail", 2),
     ("safepoint-gates", 3),

@@ -1,0 +1,31 @@
+//! Databases that are not ours: captured, compared, changed under a savepoint,
+//! and brought back in place.
+//!
+//! ```text
+//! Address ── where it is, never with a password in it
+//!    └ Database ── capture → Image, restore ← Image, change (SQL)
+//!         ├ sqlite      read beside live writers, restored through SQLite itself
+//!         ├ postgres    one exported snapshot: pg_dump for the structure, COPY for the rows
+//!         └ mariadb     mariadb-dump, and a restore that is built beside and swapped in
+//! ```
+//!
+//! This crate knows nothing of checkpoints. What it captures goes to a [`Keep`],
+//! and comes back from [`Contents`]; who may do what is decided above.
+
+mod address;
+mod compare;
+mod database;
+mod error;
+mod image;
+mod mariadb;
+mod piece;
+mod postgres;
+pub mod sqlite;
+mod tool;
+
+pub use address::{Address, AddressError, Engine};
+pub use compare::{Difference, RowChange, SchemaChange, TableChange, compare};
+pub use database::{Access, Changed, Database, Restored, Row, SqlChange, Trial, Verdict};
+pub use error::DatabaseError;
+pub use image::{Column, Image, Object, Schema, Table, TableImage};
+pub use piece::{Contents, Keep, Piece, Sink};
