@@ -189,7 +189,7 @@ impl Address {
 }
 
 /// Whether `known` (`users`, `public.users`, `audit.*`) means `name`, or all that `name` means.
-fn covers_name(known: &str, name: &str) -> bool {
+pub(crate) fn covers_name(known: &str, name: &str) -> bool {
     if known == name {
         return true;
     }

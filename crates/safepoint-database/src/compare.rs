@@ -40,6 +40,8 @@ pub struct TableChange {
     pub rows: Vec<RowChange>,
     /// Rows that differ and are not among them.
     pub more: u64,
+    /// Whether it has other columns than before, so that its rows are not compared.
+    pub recast: bool,
 }
 
 /// A row that is only in one of the two.
@@ -72,8 +74,12 @@ impl Difference {
             }
         }
         for change in &self.tables {
+            let note = match change.recast {
+                true => ", not compared because its columns differ",
+                false => "",
+            };
             text.push_str(&format!(
-                "~ {}: {} → {} rows\n",
+                "~ {}: {} → {} rows{note}\n",
                 change.name, change.before, change.after
             ));
             for row in &change.rows {
@@ -109,6 +115,8 @@ pub fn compare(
         .iter()
         .map(|table| (table.name.as_str(), table))
         .collect();
+    // SQLite's rows are read from a file that is made of the image, once for each.
+    let (mut of_before, mut of_after) = (sqlite::Rows::default(), sqlite::Rows::default());
     let mut names: Vec<&str> = had.keys().chain(by_name.keys()).copied().collect();
     names.sort_unstable();
     names.dedup();
@@ -118,13 +126,29 @@ pub fn compare(
         if checksum(then) == checksum(now) {
             continue;
         }
+        if let (Some(then), Some(now)) = (then, now)
+            && columns(before, name) != columns(after, name)
+        {
+            tables.push(TableChange {
+                name: name.to_owned(),
+                before: then.rows,
+                after: now.rows,
+                rows: Vec::new(),
+                more: 0,
+                recast: true,
+            });
+            continue;
+        }
         let mut counts: HashMap<Vec<u8>, i64> = HashMap::new();
         let mut order = Vec::new();
-        for (image, present, step) in [(before, then, -1), (after, now, 1)] {
+        for (image, present, step, of_image) in [
+            (before, then, -1, &mut of_before),
+            (after, now, 1, &mut of_after),
+        ] {
             if present.is_none() {
                 continue;
             }
-            rows(image, name, contents, scratch, &mut |row| {
+            rows(image, name, contents, scratch, of_image, &mut |row| {
                 let count = counts.entry(row.to_vec()).or_insert_with(|| {
                     order.push(row.to_vec());
                     0
@@ -162,6 +186,7 @@ pub fn compare(
             after: now.map_or(0, |table| table.rows),
             rows: changes,
             more,
+            recast: false,
         });
     }
     Ok(Difference {
@@ -178,13 +203,30 @@ fn rows(
     table: &str,
     contents: &dyn Contents,
     scratch: &std::path::Path,
+    of_image: &mut sqlite::Rows,
     visit: &mut Visit<'_>,
 ) -> Result<(), DatabaseError> {
     match image.engine {
-        Engine::Sqlite => sqlite::rows(image, table, contents, scratch, visit),
+        Engine::Sqlite => of_image.visit(image, table, contents, scratch, visit),
         Engine::Postgres => postgres::rows(image, table, contents, visit),
         Engine::Mariadb => mariadb::rows(image, table, contents, visit),
     }
+}
+
+/// The columns of a table, by name and in order.
+fn columns<'i>(image: &'i Image, table: &str) -> Option<Vec<&'i str>> {
+    let table = image
+        .schema
+        .tables
+        .iter()
+        .find(|known| known.name == table)?;
+    Some(
+        table
+            .columns
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect(),
+    )
 }
 
 /// A row for people: `id=1, name='Ann'`.
@@ -198,15 +240,18 @@ fn show(image: &Image, table: &str, row: &[u8]) -> String {
             table
                 .columns
                 .iter()
+                .filter(|column| image.engine != Engine::Postgres || postgres::is_kept(column))
                 .map(|column| column.name.as_str())
                 .collect()
         })
         .unwrap_or_default();
-    match image.engine {
+    let shown = match image.engine {
         Engine::Sqlite => sqlite::show_row(&columns, row),
         Engine::Postgres => postgres::show_row(&columns, row),
         Engine::Mariadb => mariadb::show_row(&columns, row),
-    }
+    };
+    // On one line, whatever is in it.
+    shown.replace('\n', "\\n").replace('\r', "\\r")
 }
 
 /// What differs between two structures.

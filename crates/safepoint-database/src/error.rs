@@ -86,6 +86,13 @@ pub enum DatabaseError {
         /// What it says.
         message: String,
     },
+    /// The server refuses a statement, or is gone, after it has committed others of the same
+    /// change on its own: the database is changed.
+    #[error("{message}; statements before it are committed already")]
+    PartlyKept {
+        /// What it says.
+        message: String,
+    },
     /// It holds something that we cannot do justice to.
     #[error("`{address}`: {why}")]
     Unsupported {
