@@ -112,6 +112,13 @@ codes! {
     FileFailed, "F508", "FILE_FAILED", Failed, "a file or directory cannot be read or written";
     Unsupported, "F509", "UNSUPPORTED", Failed, "something that a checkpoint cannot hold";
     GitFailed, "F510", "GIT_FAILED", Failed, "git could not do its part";
+    OperationFailed, "F511", "OPERATION_FAILED", Failed, "an operation does not fit what is there; nothing was changed";
+    TargetLocked, "F512", "TARGET_LOCKED", Failed, "another program has locked what is to be changed; nothing was changed";
+    VerificationFailed, "F513", "VERIFICATION_FAILED", Failed, "a change did not hold, and was rolled back";
+    CommandFailed, "F514", "COMMAND_FAILED", Failed, "a command that was the change failed, and what it did was rolled back";
+    DatabaseFailed, "F515", "DATABASE_FAILED", Failed, "a database cannot be captured, changed or brought back; it is as it was";
+    ToolMissing, "F516", "TOOL_MISSING", Failed, "a program that is needed is missing or too old";
+    ProviderFailed, "F517", "PROVIDER_FAILED", Failed, "the commands that own a state failed";
     StoreUnreachable, "S501", "STORE_UNREACHABLE", Unavailable, "nothing answers at the store's address";
     StoreLocked, "S502", "STORE_LOCKED", Unavailable, "another process holds the store";
     StoreReadOnly, "S503", "STORE_READ_ONLY", Unavailable, "the store may not be written";
@@ -125,6 +132,7 @@ codes! {
     StoreCapReached, "S511", "STORE_CAP_REACHED", Unavailable, "the object store may not grow any more";
     KeyMissing, "I601", "KEY_MISSING", Identity, "the key that signs the trail is not here";
     KeyInvalid, "I602", "KEY_INVALID", Identity, "a key file holds something else";
+    DatabaseRefused, "I604", "DATABASE_REFUSED", Identity, "a database does not let us in";
     SealFailed, "I603", "SEAL_FAILED", Identity, "a secret cannot be encrypted or decrypted";
     Usage, "U701", "USAGE", Usage, "the command line is not understood";
     InvalidInput, "U702", "INVALID_INPUT", Usage, "an input is not what it should be";
@@ -132,9 +140,11 @@ codes! {
     Ambiguous, "U704", "AMBIGUOUS", Usage, "the beginning of an id fits more than one";
     ScopeEmpty, "U705", "SCOPE_EMPTY", Usage, "a scope matches nothing";
     ScopeInvalid, "U706", "SCOPE_INVALID", Usage, "a scope cannot be used";
+    TargetInvalid, "U707", "TARGET_INVALID", Usage, "a target cannot be one";
     NotFound, "N801", "NOT_FOUND", NotFound, "something named does not exist";
     Conflict, "C901", "CONFLICT", Conflict, "a later change stands in the way";
     Busy, "C902", "BUSY", Conflict, "another process is at work on the same thing";
+    DatabaseLocked, "C904", "DATABASE_LOCKED", Conflict, "another connection has the database locked";
     OtherWorkspace, "C903", "OTHER_WORKSPACE", Conflict, "the checkpoint belongs to another directory";
 }
 

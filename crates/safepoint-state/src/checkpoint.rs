@@ -16,6 +16,7 @@ use crate::git::stash::{self, Stash};
 use crate::lock::Hold;
 use crate::objects::Writer;
 use crate::own;
+use crate::part::{self, Subject, WantedPart};
 use crate::path::TreePath;
 use crate::scan::{self, Progress};
 use crate::scope::{Cover, Scope};
@@ -28,8 +29,10 @@ use crate::{ContentId, StateError};
 /// What kind of snapshot is wanted.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
-    /// What it covers.
+    /// Which files it covers.
     pub scope: &'a Scope,
+    /// Which databases and states.
+    pub parts: Vec<WantedPart>,
     /// Why it is made.
     pub reason: Option<String>,
     /// How it is kept; by default what fits the workspace.
@@ -83,6 +86,8 @@ impl State {
         wanted: &Wanted<'_>,
         progress: &Progress,
     ) -> Result<Made, StateError> {
+        let subjects = wanted.parts.iter().map(|part| &part.subject);
+        let workspace = &workspace.without(subjects)?;
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         refuse_missing(workspace, wanted.scope)?;
         let (kind, mut warnings) = self.choose(workspace, wanted)?;
@@ -91,25 +96,32 @@ impl State {
         let writer = objects.writer();
         let (mut capture, source) =
             self.capture(workspace, wanted.scope, &objects, &writer, progress)?;
-        if wanted.kind == Some(SnapshotType::FileBackup) {
+        let no_files = wanted.scope.is_nothing();
+        if wanted.kind == Some(SnapshotType::FileBackup) || no_files {
             capture.git = None;
         }
-        if !wanted.scope.is_everything() && capture.is_hollow() {
+        if !wanted.scope.is_everything() && !no_files && capture.is_hollow() {
             return Err(StateError::EmptyScope {
                 scope: wanted.scope.given().join(" "),
             });
         }
         let sealed = seal_secrets(workspace, wanted.seal_to, &capture, &writer)?;
+        let wanted_parts = part::in_order(wanted.parts.clone())?;
+        let (parts, notes) = self.capture_parts(workspace, &wanted_parts, &writer)?;
+        warnings.extend(notes);
         let size = writer.finish()?;
         refuse_empty(&objects.reader(), wanted, &capture)?;
         warnings.extend(self.warnings(&capture, &sealed));
-        warnings.extend(self.outside_warning(workspace));
+        if !no_files {
+            warnings.extend(self.outside_warning(workspace));
+        }
         let snapshot = Snapshot {
             id: SnapshotId::generate(self.now(), &*self.around.entropy)?,
             workspace: workspace.root.clone(),
             created: self.now(),
             expiry: wanted.expiry,
             pinned: false,
+            spent: None,
             record: Record {
                 format: FORMAT,
                 kind,
@@ -117,13 +129,14 @@ impl State {
                 reason: wanted.reason.clone(),
                 scope: wanted.scope.to_stored(),
                 files: capture.files,
-                root_mode: root_mode(workspace),
+                root_mode: (!no_files).then(|| root_mode(workspace)).flatten(),
                 git: capture.git,
-                git_head: self.head(workspace),
+                git_head: self.head(workspace).filter(|_| !no_files),
                 left_out: capture.left_out(),
                 sensitive: capture.sensitive(),
                 sealed,
                 special: capture.special(),
+                parts,
                 warnings: warnings.clone(),
                 size,
             },
@@ -138,7 +151,7 @@ impl State {
             own::prepare(&own::checkpoints(&workspace.root))?;
         }
         fault::point("checkpoint.prepared");
-        self.record(&snapshot, observed.as_ref())?;
+        self.record_with(&snapshot, observed.as_ref(), &wanted_parts)?;
         fault::point("checkpoint.recorded");
         // The snapshot is there: what follows is a convenience and cannot undo it.
         if wanted.origin == Origin::Asked
@@ -181,6 +194,12 @@ impl State {
         wanted: &Wanted<'_>,
     ) -> Result<(SnapshotType, Vec<String>), StateError> {
         let is_git = workspace.root.join(".git").symlink_metadata().is_ok();
+        let no_files = wanted.scope.is_nothing();
+        let has = |database: bool| {
+            let fits =
+                |part: &WantedPart| matches!(part.subject, Subject::Database { .. }) == database;
+            wanted.parts.iter().any(fits)
+        };
         let unsuitable = |why: &str| {
             Err(StateError::BadScope {
                 scope: wanted.kind.map_or("", SnapshotType::as_str).to_owned(),
@@ -188,9 +207,19 @@ impl State {
             })
         };
         match wanted.kind {
+            Some(SnapshotType::StateSnapshot) if !has(false) => {
+                unsuitable("there is no state in the scope")
+            }
+            Some(SnapshotType::DatabaseSavepoint) if !has(true) => {
+                unsuitable("there is no database in the scope")
+            }
+            Some(kind @ (SnapshotType::StateSnapshot | SnapshotType::DatabaseSavepoint)) => {
+                Ok((kind, Vec::new()))
+            }
+            Some(_) if no_files => unsuitable("there is no file in the scope"),
+            None if no_files && has(true) => Ok((SnapshotType::DatabaseSavepoint, Vec::new())),
+            None if no_files => Ok((SnapshotType::StateSnapshot, Vec::new())),
             Some(SnapshotType::FileBackup) => Ok((SnapshotType::FileBackup, Vec::new())),
-            Some(SnapshotType::StateSnapshot) => unsuitable("there is no state key in the scope"),
-            Some(SnapshotType::DatabaseSavepoint) => unsuitable("there is no database in the scope"),
             Some(SnapshotType::GitStash) if !is_git => {
                 unsuitable("the workspace is not a git work tree")
             }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use crate::lock::Hold;
 use crate::objects::Objects;
 use crate::path;
-use crate::record::notable_changes;
+use crate::record::{forget_omitted, notable_changes};
 use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{Selection, Snapshot};
@@ -38,6 +38,7 @@ impl State {
         let record = &snapshot.record;
         let mut changes = tree::changes(&trees, Some(&record.files), Some(&capture.files), &scope)?;
         changes.retain(Change::is_notable);
+        forget_omitted(&mut changes, [record]);
         if let (Some(before), Some(now)) = (&record.git, &capture.git) {
             let git = tree::changes(&trees, Some(before), Some(now), &scope)?;
             changes.extend(

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use safepoint_database::DatabaseError;
 use safepoint_model::EntropyError;
 use safepoint_store::StoreError;
 use safepoint_trail::TrailError;
@@ -133,6 +134,87 @@ pub enum StateError {
     /// Something that a snapshot cannot hold.
     #[error("{0}")]
     Unsupported(String),
+    /// There is no checkpoint that allows a change.
+    #[error("{}: {why}", refusal(checkpoint))]
+    CheckpointRequired {
+        /// As it was given.
+        checkpoint: String,
+        /// Why not.
+        why: String,
+    },
+    /// A target that no checkpoint of this workspace can cover.
+    #[error("`{target}` lies outside the workspace, where no checkpoint of it reaches")]
+    OutOfReach {
+        /// As it was given.
+        target: String,
+    },
+    /// What no change may touch.
+    #[error("`{path}` may not be changed: {why}")]
+    Protected {
+        /// Where.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// A target that cannot be one.
+    #[error("`{target}` cannot be the target: {why}")]
+    BadTarget {
+        /// As it was given.
+        target: String,
+        /// Why not.
+        why: String,
+    },
+    /// An operation that does not fit what is there.
+    #[error("`{target}`: {why}")]
+    Inapplicable {
+        /// On what.
+        target: String,
+        /// Why not.
+        why: String,
+        /// What would help; may be empty.
+        suggestion: String,
+    },
+    /// Another program has a lock on the target.
+    #[error("`{}` is locked by another process", path.display())]
+    TargetLocked {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A command that was the change failed.
+    #[error("`{command}` failed: {why}")]
+    CommandFailed {
+        /// Which.
+        command: String,
+        /// How.
+        why: String,
+    },
+    /// A check says that the change does not hold.
+    #[error("the check `{check}` failed: {why}")]
+    CheckFailed {
+        /// Which.
+        check: String,
+        /// How.
+        why: String,
+    },
+    /// Something changed that was not meant to.
+    #[error("the change touched more than its target: {}", paths.join(", "))]
+    SideEffects {
+        /// What.
+        paths: Vec<String>,
+    },
+    /// A database could not be captured or brought back.
+    #[error(transparent)]
+    Database(Arc<DatabaseError>),
+    /// The commands that own a state failed.
+    #[error("the provider of `state:{key}` failed: {why}")]
+    Provider {
+        /// Which state.
+        key: String,
+        /// What was run.
+        command: String,
+        /// How it failed.
+        why: String,
+    },
     /// Git could not do its part.
     #[error(transparent)]
     Git(#[from] Arc<GitError>),
@@ -148,6 +230,13 @@ pub enum StateError {
     /// No random bytes.
     #[error("{0}")]
     Entropy(String),
+}
+
+fn refusal(checkpoint: &str) -> String {
+    match checkpoint.is_empty() {
+        true => "a change needs a checkpoint".to_owned(),
+        false => format!("checkpoint `{checkpoint}` allows no change here"),
+    }
 }
 
 fn files_changed(conflicts: &[FileConflict]) -> String {

@@ -9,16 +9,20 @@ mod checkpoint;
 mod collect;
 mod compare;
 mod content;
+pub mod edit;
 mod error;
 pub mod git;
 mod git_state;
 pub mod left_out;
 mod lock;
+pub mod mutate;
 pub mod objects;
 mod own;
+mod part;
 pub mod path;
 mod record;
 mod restore;
+mod run;
 mod scan;
 pub mod scope;
 pub mod seal;
@@ -36,7 +40,10 @@ pub use collect::Collection;
 pub use content::ContentId;
 pub use error::StateError;
 pub use own::manifest_path;
-pub use restore::{End, Goal, Preview, Recovered, Restored, automatic_expiry, is_unfinished};
+pub use part::{Held, Part, Provider, Subject, WantedPart};
+pub use restore::{
+    End, Goal, PartChange, Preview, Recovered, Restored, automatic_expiry, is_unfinished,
+};
 pub use scan::{Patterns, Progress, Rules};
 pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,

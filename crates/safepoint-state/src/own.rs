@@ -20,12 +20,24 @@ pub(crate) fn checkpoints(workspace: &Path) -> PathBuf {
 
 /// Makes one of our directories, which git does not see.
 pub(crate) fn prepare(directory: &Path) -> Result<(), StateError> {
+    if leads_elsewhere(directory) {
+        let why =
+            std::io::Error::other("it is a link, and what is written there would be elsewhere");
+        return Err(StateError::file("use", directory, why));
+    }
     durable::create_directory(directory)?;
     let ignore = directory.join(".gitignore");
     if !ignore.exists() {
         durable::write(&ignore, b"*\n", Access::Shared)?;
     }
     Ok(())
+}
+
+/// Whether somebody has put a link in the place of one of our directories.
+pub(crate) fn leads_elsewhere(directory: &Path) -> bool {
+    directory
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_symlink())
 }
 
 /// Where the manifest of a snapshot stands.

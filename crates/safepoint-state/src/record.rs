@@ -6,8 +6,10 @@ use safepoint_trail::Kind;
 use serde_json::json;
 
 use crate::StateError;
+use crate::part::{self, WantedPart};
+use crate::path::TreePath;
 use crate::scope::Scope;
-use crate::snapshot::{self, Action, Selection, Snapshot};
+use crate::snapshot::{self, Action, Record, Selection, Snapshot};
 use crate::state::State;
 use crate::tree::{self, Change, Trees};
 
@@ -57,8 +59,19 @@ impl State {
         snapshot: &Snapshot,
         observed: Option<&Action>,
     ) -> Result<(), StateError> {
+        self.record_with(snapshot, observed, &[])
+    }
+
+    /// The same, with the values that were given for states.
+    pub(crate) fn record_with(
+        &self,
+        snapshot: &Snapshot,
+        observed: Option<&Action>,
+        given: &[WantedPart],
+    ) -> Result<(), StateError> {
         self.trail.write(Durability::Sync, |writing| {
             self.record_in(writing, snapshot)?;
+            part::set_given(writing.sql(), &snapshot.workspace, given)?;
             if let Some(action) = observed {
                 snapshot::insert_action(writing.sql(), action)?;
                 let body = json!({
@@ -118,6 +131,7 @@ pub(crate) fn notable_changes(
         &scope,
     )?;
     changes.retain(Change::is_notable);
+    forget_omitted(&mut changes, [&before.record, &after.record]);
     if let (Some(before), Some(after)) = (&before.record.git, &after.record.git) {
         let git = tree::changes(trees, Some(before), Some(after), &scope)?;
         changes.extend(git.into_iter().filter(|change| {
@@ -125,6 +139,25 @@ pub(crate) fn notable_changes(
         }));
     }
     Ok(changes)
+}
+
+/// Takes out what one of the two did not capture: that it is not there says nothing.
+pub(crate) fn forget_omitted<'r>(
+    changes: &mut Vec<Change>,
+    records: impl IntoIterator<Item = &'r Record>,
+) {
+    let omitted: Vec<TreePath> = records
+        .into_iter()
+        .flat_map(|record| record.left_out.iter().chain(&record.sensitive))
+        .map(|note| crate::scope::unescape(&note.path))
+        .collect();
+    changes.retain(|change| {
+        let one_sided = change.from.is_none() || change.to.is_none();
+        !one_sided
+            || !omitted
+                .iter()
+                .any(|path| crate::path::is_within(&change.path, path))
+    });
 }
 
 /// `3 files created, 1 modified`.

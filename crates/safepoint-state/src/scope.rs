@@ -32,9 +32,13 @@ pub struct Scope {
 
 /// Between two scopes of which both must hold, where a scope is stored.
 const AND: &str = "and";
+/// No file at all, where a scope is stored.
+const NOTHING: &str = "nothing";
 
 #[derive(Clone, Debug)]
 enum Item {
+    /// No file at all: what is meant are databases and states.
+    Nothing,
     Path(TreePath),
     /// A pattern, and the directories that stand in front of its first wildcard.
     Pattern(GlobMatcher, TreePath),
@@ -48,6 +52,24 @@ impl Scope {
             given: Vec::new(),
             within: None,
         }
+    }
+
+    /// No file at all.
+    pub fn nothing() -> Self {
+        Self {
+            items: vec![Item::Nothing],
+            given: Vec::new(),
+            within: None,
+        }
+    }
+
+    /// Exactly these paths, and what is below them.
+    pub fn of_paths<'p>(paths: impl IntoIterator<Item = &'p TreePath>) -> Self {
+        let mut scope = Self::nothing();
+        scope
+            .items
+            .extend(paths.into_iter().cloned().map(Item::Path));
+        scope
     }
 
     /// The scope that `given` names: paths relative to `here` (a directory inside the
@@ -118,6 +140,10 @@ impl Scope {
                 scope.within = Some(Box::new(Self::stored(rest)?));
                 break;
             }
+            if item == NOTHING {
+                scope.items.push(Item::Nothing);
+                continue;
+            }
             scope.items.push(match item.strip_prefix("glob:") {
                 Some(glob) => pattern(glob.as_bytes()).map_err(|why| StateError::BadScope {
                     scope: item.clone(),
@@ -135,6 +161,7 @@ impl Scope {
             .items
             .iter()
             .map(|item| match item {
+                Item::Nothing => NOTHING.to_owned(),
                 Item::Path(path) => format!("path:{}", path::display(path)),
                 Item::Pattern(matcher, _) => format!("glob:{}", matcher.glob().glob()),
             })
@@ -156,18 +183,24 @@ impl Scope {
         self.items.is_empty() && self.within.is_none()
     }
 
+    /// Whether no file can be in it.
+    pub fn is_nothing(&self) -> bool {
+        let nothing = |item: &Item| matches!(item, Item::Nothing);
+        !self.items.is_empty() && self.items.iter().all(nothing)
+    }
+
     /// The paths, without the patterns.
     pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
         self.items.iter().filter_map(|item| match item {
             Item::Path(path) => Some(path),
-            Item::Pattern(..) => None,
+            Item::Nothing | Item::Pattern(..) => None,
         })
     }
 
     /// Whether each pattern fits something.
     pub(crate) fn unmatched_pattern(&self, paths: &[TreePath]) -> Option<String> {
         self.items.iter().find_map(|item| match item {
-            Item::Path(_) => None,
+            Item::Nothing | Item::Path(_) => None,
             Item::Pattern(matcher, _) => {
                 let fits = |path: &TreePath| item.cover(path) == Cover::Everything;
                 (!paths.iter().any(fits)).then(|| matcher.glob().glob().to_owned())
@@ -212,6 +245,7 @@ impl Scope {
 impl Item {
     fn cover(&self, path: &[u8]) -> Cover {
         match self {
+            Self::Nothing => Cover::Nothing,
             Self::Path(wanted) => {
                 if path::is_within(path, wanted) {
                     Cover::Everything

@@ -1,5 +1,7 @@
 //! Snapshots of one user: where everything is, and who may work when.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use serde_json::Value;
 use crate::git::Git;
 use crate::lock::{self, Hold};
 use crate::objects::{self, Objects};
+use crate::part::{Provider, Subject};
 use crate::scan::Rules;
 use crate::scan::cache::{Cache, Validity};
 use crate::snapshot::{self, Action, COMPONENT, Selection, Snapshot};
@@ -40,6 +43,26 @@ pub struct Surroundings {
     pub cap: Option<u64>,
     /// Who does it.
     pub actor: Actor,
+    /// The variables of the user's process, for programs that are run for them.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl Surroundings {
+    /// A directory for what does not fit in memory.
+    pub(crate) fn scratch(&self) -> Result<PathBuf, StateError> {
+        let scratch = self.data.join("scratch");
+        durable::create_directory(&scratch)?;
+        Ok(scratch)
+    }
+
+    /// What reaching a database needs.
+    pub(crate) fn access(&self) -> Result<safepoint_database::Access, StateError> {
+        Ok(safepoint_database::Access {
+            variables: self.variables.iter().cloned().collect(),
+            scratch: self.scratch()?,
+            lock_timeout: self.lock_timeout,
+        })
+    }
 }
 
 /// A directory that snapshots are made of.
@@ -49,6 +72,38 @@ pub struct Workspace {
     pub root: PathBuf,
     /// What is not captured.
     pub rules: Rules,
+    /// The commands that own states, by the names of the states.
+    pub providers: BTreeMap<String, Provider>,
+}
+
+impl Workspace {
+    /// The same without the files of databases that are captured by themselves: two ways
+    /// back for one thing would get into each other's way.
+    pub(crate) fn without<'s>(
+        &self,
+        subjects: impl IntoIterator<Item = &'s Subject>,
+    ) -> Result<Self, StateError> {
+        let mut patterns = self.rules.patterns().clone();
+        let known = patterns.exclude.len();
+        for subject in subjects {
+            let Subject::Database { address, .. } = subject else {
+                continue;
+            };
+            let Some(file) = address.file() else { continue };
+            for end in ["", "-wal", "-shm", "-journal"] {
+                let mut path = file.as_os_str().to_owned();
+                path.push(end);
+                patterns.leave_out(&self.root, path.as_ref());
+            }
+        }
+        if patterns.exclude.len() == known {
+            return Ok(self.clone());
+        }
+        Ok(Self {
+            rules: Rules::new(patterns)?,
+            ..self.clone()
+        })
+    }
 }
 
 /// The snapshots in one store.

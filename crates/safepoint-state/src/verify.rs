@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::objects::{Objects, Reader};
+use crate::part::{self, Held, Part};
 use crate::snapshot::{Record, Snapshot};
 use crate::state::State;
 use crate::tree::{Node, Subtree, Trees, tree_hash};
@@ -41,7 +42,7 @@ impl State {
         snapshot: &Snapshot,
     ) -> Result<(), StateError> {
         let reader = objects.reader();
-        if snapshot.record.files.bytes <= SMALL {
+        if snapshot.record.files.bytes + part_bytes(&snapshot.record) <= SMALL {
             let (_, contents) = needed(&reader, snapshot)?;
             return reader.check(contents.into_iter().collect());
         }
@@ -66,6 +67,9 @@ fn needed(
         .iter()
         .map(|sealed| sealed.content)
         .collect();
+    for part in &snapshot.record.parts {
+        contents_of_part(reader, part, &mut contents)?;
+    }
     let mut seen = HashSet::new();
     let roots = [Some(snapshot.record.files), snapshot.record.git];
     let mut waiting: Vec<Subtree> = roots.into_iter().flatten().collect();
@@ -95,6 +99,43 @@ fn needed(
     Ok((seen.len() as u64, contents))
 }
 
+/// How many bytes its databases and states have.
+fn part_bytes(record: &Record) -> u64 {
+    let bytes = |part: &Part| match &part.held {
+        Held::Absent => 0,
+        Held::Bytes { size, .. } | Held::Image { size, .. } => *size,
+    };
+    record.parts.iter().map(bytes).sum()
+}
+
+/// Everything a part needs.
+fn contents_of_part(
+    reader: &Reader<'_>,
+    part: &Part,
+    contents: &mut HashSet<ContentId>,
+) -> Result<(), StateError> {
+    match &part.held {
+        Held::Absent => {}
+        Held::Bytes { content, .. } => {
+            contents.insert(*content);
+        }
+        Held::Image { image, .. } => {
+            contents.insert(*image);
+            let image = part::image_of(reader, *image)?;
+            if image.digest() != part.hash {
+                return Err(StateError::NotIdentical {
+                    why: format!(
+                        "`{}` has another hash than was recorded",
+                        part.subject.name()
+                    ),
+                });
+            }
+            contents.extend(image.all_pieces().map(part::content_of));
+        }
+    }
+    Ok(())
+}
+
 /// Everything a snapshot refers to: what garbage collection must keep.
 pub(crate) fn references(
     reader: &Reader<'_>,
@@ -102,6 +143,9 @@ pub(crate) fn references(
     live: &mut HashSet<ContentId>,
 ) -> Result<(), StateError> {
     live.extend(record.sealed.iter().map(|sealed| sealed.content));
+    for part in &record.parts {
+        contents_of_part(reader, part, live)?;
+    }
     let roots = [Some(record.files), record.git];
     let mut waiting: Vec<ContentId> = roots.into_iter().flatten().map(|it| it.tree).collect();
     while let Some(tree) = waiting.pop() {

@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    checkpoint, diff, du, gc, init, list, log, pin, redo, rollback, schema, show, trail, undo,
-    verify, watch,
+    audit, checkpoint, diff, du, gc, init, list, log, mutate, pin, redo, rollback, schema, show,
+    state, trail, undo, verify, watch,
 };
 use crate::console::{Colour, Console, Mode};
 
@@ -85,7 +85,7 @@ pub(crate) enum Command {
     Init(init::Arguments),
     /// Show where everything is and how it stands
     Status,
-    /// Capture files and git state exactly, so that they can be restored
+    /// Capture files, git state, databases and states exactly, so that they can be restored
     Checkpoint(checkpoint::Arguments),
     /// List checkpoints, the newest first
     List(list::Arguments),
@@ -93,7 +93,9 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Show what changed since a checkpoint, or between two
     Diff(diff::Arguments),
-    /// Read everything a checkpoint needs back from the store, and hash it again
+    /// Change something under a checkpoint; check it, and keep it or roll it back
+    Mutate(mutate::Arguments),
+    /// Tell whether a checkpoint can be restored, or a change still holds
     Verify(verify::Arguments),
     /// Make the workspace, or a part of it, identical to a checkpoint
     Rollback(rollback::Arguments),
@@ -109,11 +111,15 @@ pub(crate) enum Command {
     Du(du::Arguments),
     /// Delete expired checkpoints and what nothing needs any more
     Gc(gc::Arguments),
+    /// Show the states of this workspace, as they are now
+    State(state::Arguments),
     /// Listen to what changes, so that a checkpoint reads only that
     Watch(watch::Arguments),
     /// Read, verify and prove the record of everything
     #[command(subcommand)]
     Trail(trail::Command),
+    /// Print what was done here, by whom, why and with what outcome, as an audit
+    Audit(audit::Arguments),
     /// Print the script that completes commands in a shell
     Completions {
         /// Which shell

@@ -118,10 +118,20 @@ impl Console {
             for cause in std::mem::take(&mut whole.causes) {
                 whole.message = format!("{}: {cause}", whole.message);
             }
-            let exit = whole.exit;
+            let (exit, code) = (whole.exit, whole.code);
             let mut document = serde_json::json!({ "error": whole });
             if let (CliError::Checkpoint(_), Some(fields)) = (error, document.as_object_mut()) {
                 fields.insert("checkpoint_created".to_owned(), false.into());
+            }
+            if let (CliError::WithReply(failure), Some(fields)) = (error, document.as_object_mut())
+            {
+                for (name, value) in &failure.reply {
+                    fields.insert(name.clone(), value.clone());
+                }
+                if let Some(error) = fields.get_mut("error").and_then(|it| it.as_object_mut()) {
+                    let again = ["C902", "C904", "F507", "F512", "S502"];
+                    error.insert("recoverable".to_owned(), again.contains(&code).into());
+                }
             }
             if let (CliError::State(StateError::Conflict { conflicts }), Some(fields)) =
                 (error, document.as_object_mut())

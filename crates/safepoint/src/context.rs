@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use safepoint_state::git::Git;
-use safepoint_state::{End, Patterns, Rules, State, Workspace};
+use safepoint_state::{End, Patterns, Provider, Rules, State, Workspace};
 use safepoint_store::{Blobs, Options, Store};
 use safepoint_trail::{Actor, LostStore, Surroundings, Trail};
 
@@ -119,6 +119,7 @@ impl Context {
             lock_timeout: Duration::from_micros(self.settings.lock_timeout.value.as_micros()),
             cap: Some(self.settings.object_cap.value.0),
             actor: self.actor()?,
+            variables: self.environment.variables(),
         };
         let state = State::open(trail, around)?;
         for recovered in state.recover()? {
@@ -133,6 +134,12 @@ impl Context {
                 )),
                 End::Dropped => self.console.say(&format!(
                     "recovered: `{what}` was cut off before it touched `{place}`, and was dropped"
+                )),
+                End::TakenBack => self.console.say(&format!(
+                    "recovered: `{what}` was cut off in `{place}`, and what it had done was taken back"
+                )),
+                End::Unknown => self.console.warn(&format!(
+                    "`{what}` was cut off in `{place}`, and nobody saw how far it came: `safepoint log` shows what changed, `safepoint undo` takes it back"
                 )),
                 End::Failed(error) => self.console.warn(&format!(
                     "`{what}` was cut off in `{place}`, and cannot be finished yet: {error}"
@@ -161,12 +168,32 @@ impl Context {
 
     /// The workspace at `root`, with the rules of the settings.
     pub(crate) fn workspace_at(&self, root: &Path) -> Result<Workspace, CliError> {
+        let mut patterns = Patterns {
+            exclude: self.settings.project.exclude.clone(),
+            include: self.settings.project.include.clone(),
+        };
+        // What is ours is no part of the work, and reading our own store would drop its locks.
+        let ours = [&self.paths.data, &self.paths.state, &self.paths.runtime];
+        for directory in ours {
+            let place = std::fs::canonicalize(directory);
+            patterns.leave_out(root, place.as_ref().unwrap_or(directory));
+        }
         Ok(Workspace {
             root: root.to_owned(),
-            rules: Rules::new(Patterns {
-                exclude: self.settings.project.exclude.clone(),
-                include: self.settings.project.include.clone(),
-            })?,
+            rules: Rules::new(patterns)?,
+            providers: self
+                .settings
+                .project
+                .state_providers
+                .iter()
+                .map(|(name, provider)| {
+                    let provider = Provider {
+                        capture: provider.capture.clone(),
+                        restore: provider.restore.clone(),
+                    };
+                    (name.clone(), provider)
+                })
+                .collect(),
         })
     }
 

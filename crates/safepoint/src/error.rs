@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use safepoint_database::{AddressError, DatabaseError};
 use safepoint_model::yaml::YamlError;
 use safepoint_model::{Code, Exit};
 use safepoint_state::StateError;
@@ -39,6 +40,9 @@ pub(crate) enum CliError {
     /// A checkpoint that was not made: its reply says so, beside the error.
     #[error(transparent)]
     Checkpoint(Box<CliError>),
+    /// What failed has a reply all the same, which is printed beside the error.
+    #[error("{}", .0.error)]
+    WithReply(Box<FailedReply>),
     #[error(transparent)]
     Proof(#[from] ProofError),
     #[error("cannot {action} `{}`", path.display())]
@@ -56,10 +60,18 @@ pub(crate) enum CliError {
     Json(#[from] serde_json::Error),
 }
 
+/// An error, and the reply that is printed beside it.
+#[derive(Debug)]
+pub(crate) struct FailedReply {
+    pub(crate) error: CliError,
+    /// The fields of the reply.
+    pub(crate) reply: serde_json::Map<String, serde_json::Value>,
+}
+
 /// An error as it is shown.
 #[derive(Debug, Serialize)]
 pub(crate) struct Problem {
-    code: &'static str,
+    pub(crate) code: &'static str,
     name: &'static str,
     pub(crate) message: String,
     location: Option<String>,
@@ -83,6 +95,9 @@ impl CliError {
 
     /// The error as it is shown.
     pub(crate) fn problem(&self) -> Problem {
+        if let Self::WithReply(failure) = self {
+            return failure.error.problem(); // with its causes
+        }
         let (code, location, suggestion) = explain(self);
         let mut causes = Vec::new();
         let mut source = self.source();
@@ -149,6 +164,7 @@ fn explain(error: &CliError) -> Explanation {
         CliError::Trail(error) => explain_trail(error),
         CliError::State(error) => explain_state(error),
         CliError::Checkpoint(error) => explain(error),
+        CliError::WithReply(failure) => explain(&failure.error),
         CliError::Proof(_) => (
             Code::ProofInvalid,
             None,
@@ -389,6 +405,66 @@ fn explain_state(error: &StateError) -> Explanation {
             hint("`safepoint redo` brings back what was there before"),
         ),
         StateError::Unsupported(_) => (Code::Unsupported, None, None),
+        StateError::CheckpointRequired { checkpoint, .. } => (
+            Code::CheckpointRequired,
+            Some(checkpoint.clone()).filter(|given| !given.is_empty()),
+            hint(
+                "nothing was changed; `safepoint checkpoint` makes one, or add `--auto-checkpoint`",
+            ),
+        ),
+        StateError::OutOfReach { target } => (
+            Code::CheckpointRequired,
+            Some(target.clone()),
+            hint("nothing was changed; name something inside the workspace and its checkpoint"),
+        ),
+        StateError::Protected { path, .. } => (
+            Code::ConstraintViolated,
+            Some(path.clone()),
+            hint("nothing was changed"),
+        ),
+        StateError::BadTarget { target, .. } => (
+            Code::TargetInvalid,
+            Some(target.clone()),
+            hint("a target is a path, `state:NAME`, or the address of a database"),
+        ),
+        StateError::Inapplicable {
+            target, suggestion, ..
+        } => (
+            Code::OperationFailed,
+            Some(target.clone()),
+            Some(match suggestion.is_empty() {
+                true => "nothing was changed".to_owned(),
+                false => format!("nothing was changed; {suggestion}"),
+            }),
+        ),
+        StateError::TargetLocked { path } => (
+            Code::TargetLocked,
+            Some(path.display().to_string()),
+            hint("nothing was changed; try again when the other process releases its lock"),
+        ),
+        StateError::CommandFailed { command, .. } => (
+            Code::CommandFailed,
+            Some(command.clone()),
+            hint("what it had done inside the scope was rolled back"),
+        ),
+        StateError::CheckFailed { check, .. } => (
+            Code::VerificationFailed,
+            Some(check.clone()),
+            hint(
+                "everything is as it was, and the checkpoint is still good; `--keep-failed` keeps such a change",
+            ),
+        ),
+        StateError::SideEffects { paths } => (
+            Code::ConstraintViolated,
+            paths.first().cloned(),
+            hint("everything is as it was; without `--strict` this is only told"),
+        ),
+        StateError::Database(error) => explain_database(error),
+        StateError::Provider { key, command, .. } => (
+            Code::ProviderFailed,
+            Some(format!("state:{key}")),
+            Some(format!("run `{command}` by hand to see what is wrong")),
+        ),
         StateError::Git(_) => (
             Code::GitFailed,
             None,
@@ -402,6 +478,77 @@ fn explain_state(error: &StateError) -> Explanation {
         StateError::Store(error) => explain_store(error),
         StateError::Trail(error) => explain_trail(error),
         StateError::Entropy(_) => (Code::Internal, None, None),
+    }
+}
+
+fn explain_database(error: &DatabaseError) -> Explanation {
+    let hint = |text: &str| Some(text.to_owned());
+    match error {
+        DatabaseError::Address(AddressError::Password) => (
+            Code::InvalidInput,
+            None,
+            hint(
+                "leave it out, and set `PGPASSWORD` or `MYSQL_PWD`, or write it into `~/.pgpass` or `~/.my.cnf`; or name a variable that holds the address: `env:DATABASE_URL`",
+            ),
+        ),
+        DatabaseError::Address(_) => (
+            Code::InvalidInput,
+            None,
+            hint("behind `#` some tables can be named: `postgres://me@host/shop#users,audit.*`"),
+        ),
+        DatabaseError::Unreachable { address, .. } => (
+            Code::DatabaseFailed,
+            Some(address.clone()),
+            hint("check the address, and that the server runs"),
+        ),
+        DatabaseError::Refused { address, .. } => (
+            Code::DatabaseRefused,
+            Some(address.clone()),
+            hint("set `PGPASSWORD` or `MYSQL_PWD`, or write it into `~/.pgpass` or `~/.my.cnf`"),
+        ),
+        DatabaseError::Lost { address, .. } => (
+            Code::DatabaseFailed,
+            Some(address.clone()),
+            hint("the database is as it was; try again when the server answers"),
+        ),
+        DatabaseError::MissingTool { tool, package } => (
+            Code::ToolMissing,
+            Some(tool.clone()),
+            Some(format!("install it: `apt-get install {package}`")),
+        ),
+        DatabaseError::OldTool { tool, server, .. } => (
+            Code::ToolMissing,
+            Some(tool.clone()),
+            Some(format!(
+                "install the version that belongs to {server}, or a newer one"
+            )),
+        ),
+        DatabaseError::Tool { tool, .. } => (
+            Code::DatabaseFailed,
+            Some(tool.clone()),
+            hint("the database is as it was"),
+        ),
+        DatabaseError::Locked { address } => (
+            Code::DatabaseLocked,
+            Some(address.clone()),
+            hint("nothing was changed; try again when the other connection is done"),
+        ),
+        DatabaseError::NotFound { name, .. } => (
+            Code::ScopeEmpty,
+            Some(name.clone()),
+            hint("check the spelling"),
+        ),
+        DatabaseError::Sql { .. } | DatabaseError::PartlyKept { .. } => {
+            (Code::OperationFailed, None, hint("everything is as it was"))
+        }
+        DatabaseError::Unsupported { address, .. }
+        | DatabaseError::NotIdentical { address, .. } => (
+            Code::DatabaseFailed,
+            Some(address.clone()),
+            hint("the database is as it was"),
+        ),
+        DatabaseError::File { path, error, .. } => explain_file(path, error),
+        DatabaseError::Kept(_) => (Code::StoreFailed, None, None),
     }
 }
 

@@ -67,11 +67,12 @@ fn su_02_help_names_every_command() {
       try          Show a sample agent under control, in a project that is thrown away
       init         Make the store and its trail now, rather than with the first command that needs them
       status       Show where everything is and how it stands
-      checkpoint   Capture files and git state exactly, so that they can be restored
+      checkpoint   Capture files, git state, databases and states exactly, so that they can be restored
       list         List checkpoints, the newest first
       show         Show one checkpoint
       diff         Show what changed since a checkpoint, or between two
-      verify       Read everything a checkpoint needs back from the store, and hash it again
+      mutate       Change something under a checkpoint; check it, and keep it or roll it back
+      verify       Tell whether a checkpoint can be restored, or a change still holds
       rollback     Make the workspace, or a part of it, identical to a checkpoint
       undo         Take back what one action did, and keep what came later
       redo         Take back the last roll back or undo
@@ -79,8 +80,10 @@ fn su_02_help_names_every_command() {
       pin          Keep a checkpoint even when it has expired
       du           Show how much the store holds
       gc           Delete expired checkpoints and what nothing needs any more
+      state        Show the states of this workspace, as they are now
       watch        Listen to what changes, so that a checkpoint reads only that
       trail        Read, verify and prove the record of everything
+      audit        Print what was done here, by whom, why and with what outcome, as an audit
       completions  Print the script that completes commands in a shell
       man          Print the manual page, or write one for each command
       schema       Print the JSON Schema of what a command prints
@@ -332,6 +335,7 @@ fn su_02_what_is_printed_fits_its_schema() {
     let first = env.json(&["checkpoint"])["checkpoint_id"].clone();
     let first = first.as_str().unwrap();
     env.write("project/file", "two\n");
+    let write = r#"{"type": "write", "content": "three\n"}"#;
     for (name, arguments) in [
         ("init", &["init"][..]),
         ("checkpoint", &["checkpoint", "--reason", "second"]),
@@ -348,6 +352,13 @@ fn su_02_what_is_printed_fits_its_schema() {
         ("du", &["du"]),
         ("gc", &["gc", "--dry-run"]),
         ("watch", &["watch", "--status"]),
+        (
+            "mutate",
+            &["mutate", "file", "--auto-checkpoint", "--operation", write],
+        ),
+        ("error", &["mutate", "file", "--operation", write]),
+        ("state", &["state"]),
+        ("audit", &["audit"]),
         ("status", &["status"]),
         ("trail-list", &["trail", "list"]),
         ("trail-list", &["trail", "list", "--limit", "1"]),

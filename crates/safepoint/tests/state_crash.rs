@@ -9,6 +9,8 @@
     reason = "tests"
 )]
 
+#[path = "support/points.rs"]
+mod points;
 #[path = "../../safepoint-state/tests/support/mod.rs"]
 mod support;
 
@@ -203,6 +205,7 @@ const BEFORE: &[&str] = &["restore.secured", "restore.journalled", "restore.stag
 /// Those from which on it is finished.
 const AFTER: &[&str] = &[
     "restore.applying",
+    "restore.parts",
     "restore.removed",
     "restore.step",
     "restore.renamed",
@@ -227,7 +230,10 @@ const STORE: &[&str] = &[
 #[test]
 fn st_32_every_fault_point_is_exercised() {
     let mut known = BTreeSet::new();
-    for list in [CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE] {
+    let mutation = points::MUTATION; // `mutate_crash.rs` kills there
+    for list in [
+        CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE, mutation,
+    ] {
         known.extend(list.iter().map(|point| (*point).to_owned()));
     }
     let mut found = BTreeSet::new();
@@ -236,16 +242,16 @@ fn st_32_every_fault_point_is_exercised() {
             .join("..")
             .join(name)
             .join("src");
-        points(&sources, &mut found);
+        collect(&sources, &mut found);
     }
     assert_eq!(known, found);
 }
 
-fn points(directory: &Path, found: &mut BTreeSet<String>) {
+fn collect(directory: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            points(&path, found);
+            collect(&path, found);
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();

@@ -331,3 +331,21 @@ fn st_30_a_name_that_sorts_between_a_directory_and_its_files_is_no_obstacle() {
     assert_eq!(read(&env, "a.txt").as_deref(), Some("2"));
     assert_eq!(read(&env, "a/b.x").as_deref(), Some("3"));
 }
+
+#[test]
+fn st_12_a_store_inside_the_workspace_is_no_part_of_it() {
+    let mut env = env();
+    let home = env.project().join("own[1]").display().to_string();
+    env.set("SAFEPOINT_HOME", &home);
+    env.write("project/a.txt", "one\n");
+    let reply = env.json(&["checkpoint"]);
+    assert_eq!(reply["checkpoint"]["scope"]["files"][0], "a.txt");
+    assert_eq!(reply["checkpoint"]["scope"]["total_files"], 1);
+    let again = env.json(&["checkpoint"]);
+    let left_out = again["left_out"].to_string();
+    assert!(left_out.contains("own[1]/data"), "{left_out}");
+    let id = again["checkpoint_id"].as_str().unwrap();
+    env.write("project/a.txt", "two\n");
+    env.json(&["rollback", id]);
+    assert_eq!(env.json(&["trail", "verify"])["valid"], true);
+}

@@ -40,6 +40,11 @@ pub struct Content<'r> {
 }
 
 impl Content<'_> {
+    /// Its name.
+    pub fn id(&self) -> ContentId {
+        self.id
+    }
+
     /// Hands out the bytes, piece by piece, each checked before it is handed out.
     ///
     /// The order of the pieces is checked only by the digest of the whole: when

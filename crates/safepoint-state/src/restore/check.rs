@@ -10,6 +10,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, readlinkat, statat};
 
 use super::plan::Plan;
+use super::stage::Staged;
 use crate::path;
 use crate::scan::stat::Found;
 use crate::scan::{open_beneath, read_back};
@@ -17,7 +18,11 @@ use crate::tree::{Attributes, Change, Entry, Node};
 use crate::{ContentId, StateError};
 
 /// Reads every touched path again. `false` as soon as one is not as it should be.
-pub(super) fn is_as_planned(workspace: &Path, plan: &Plan) -> Result<bool, StateError> {
+pub(super) fn is_as_planned(
+    workspace: &Path,
+    plan: &Plan,
+    staged: &Staged,
+) -> Result<bool, StateError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, workspace, flags, Mode::empty())
         .map_err(|error| StateError::file("open", workspace, error))?;
@@ -40,7 +45,10 @@ pub(super) fn is_as_planned(workspace: &Path, plan: &Plan) -> Result<bool, State
             let mut inodes = Inodes::new();
             let mut buffer = Vec::new();
             for change in changes {
-                let found = present(handle.as_fd(), &change.path, &mut buffer)?;
+                let found = match proven(handle.as_fd(), change, staged) {
+                    Some(found) => Some(found),
+                    None => present(handle.as_fd(), &change.path, &mut buffer)?,
+                };
                 let right = match (&change.to, found) {
                     (None, None) => true,
                     (Some(entry), Some((found, node, attributes))) => {
@@ -84,6 +92,26 @@ enum Present {
     Directory,
     Symlink(Vec<u8>),
     Special,
+}
+
+/// A file that was read back when it was written, and is now in its place: a look at
+/// its metadata is enough.
+fn proven(
+    directory: BorrowedFd<'_>,
+    change: &Change,
+    staged: &Staged,
+) -> Option<(Found, Present, Attributes)> {
+    let proven = staged.proven.get(&change.path)?;
+    let entry = change.to.as_ref()?;
+    let Node::File { content, size, .. } = entry.node else {
+        return None;
+    };
+    let (_, name) = path::split(&change.path);
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let found = Found::of(&stat);
+    let same = (stat.st_dev, stat.st_ino) == *proven && found.size == size;
+    let plain = entry.attributes.is_empty();
+    (same && plain).then(|| (found, Present::File(content), Attributes::new()))
 }
 
 fn present(

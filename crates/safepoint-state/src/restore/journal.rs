@@ -1,5 +1,6 @@
 //! The note that is on disk before a tree is touched, and goes when all is done.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use safepoint_model::ActionId;
@@ -7,7 +8,9 @@ use safepoint_store::durable::{self, Access};
 use serde::{Deserialize, Serialize};
 
 use crate::StateError;
+use crate::part::Provider;
 use crate::scan::Patterns;
+use crate::scope::Scope;
 use crate::snapshot::{Record, SnapshotId};
 use crate::state::key;
 
@@ -29,6 +32,9 @@ pub(crate) struct Journal {
     pub(crate) phase: Phase,
     pub(crate) workspace: PathText,
     pub(crate) patterns: Patterns,
+    /// The commands that own states.
+    #[serde(default)]
+    pub(crate) providers: BTreeMap<String, Provider>,
     /// What the change is limited to.
     pub(crate) scope: Vec<String>,
     /// The state before.
@@ -41,9 +47,32 @@ pub(crate) struct Journal {
     pub(crate) summary: String,
     pub(crate) restored_to: Option<SnapshotId>,
     pub(crate) undoes: Option<ActionId>,
+    /// What is known of a change that is not a going back.
+    #[serde(default)]
+    pub(crate) mutating: Option<Mutating>,
 }
 
-pub(crate) const FORMAT: u32 = 1;
+/// A change under a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mutating {
+    /// The checkpoint that allows it.
+    pub(crate) checkpoint: SnapshotId,
+    /// Whether all it may touch is known.
+    pub(crate) extent: Extent,
+}
+
+/// How far a change reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Extent {
+    /// Exactly the scope of the journal: it can be taken back.
+    Known,
+    /// A command, a database: nobody saw how far it came.
+    Unknown,
+}
+
+pub(crate) const FORMAT: u32 = 2;
 
 /// A path with any bytes in it, as JSON can hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +100,12 @@ impl Journal {
         directory.join(format!("{}.json", key(workspace)))
     }
 
+    /// The same, limited to this scope.
+    pub(crate) fn within(mut self, scope: &Scope) -> Self {
+        self.scope = scope.to_stored();
+        self
+    }
+
     /// Puts it on disk.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), StateError> {
         durable::create_directory(directory)?;
@@ -78,6 +113,12 @@ impl Journal {
             serde_json::to_vec(self).map_err(|error| StateError::Unsupported(error.to_string()))?;
         let path = Self::path(directory, &self.workspace.to_path());
         Ok(durable::write(&path, &text, Access::Private)?)
+    }
+
+    /// Says on disk that it has come so far.
+    pub(crate) fn advance(mut self, phase: Phase, directory: &Path) -> Result<(), StateError> {
+        self.phase = phase;
+        self.write(directory)
     }
 
     /// Takes it away: all is done.

@@ -17,14 +17,15 @@ mod check;
 mod hold_git;
 mod journal;
 mod outcome;
+mod parts;
 mod plan;
+mod put;
 mod recover;
 mod secrets;
 mod shelf;
 mod stage;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Mutex;
 
 use safepoint_model::{ActionId, Digest, Expiry, Span, Timestamp};
@@ -33,6 +34,7 @@ use safepoint_store::{durable, fault};
 use crate::capture::Capture;
 use crate::lock::Hold;
 use crate::objects::Objects;
+use crate::part::{self, Part};
 use crate::scan::{self, MixedTrees, Progress, Request, Sink};
 use crate::scope::Scope;
 use crate::seal::Identity;
@@ -40,10 +42,12 @@ use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, 
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
 use crate::{StateError, checkpoint, own, undo};
-pub(crate) use journal::directory as journals;
-use journal::{Journal, PathText, Phase};
+use journal::PathText;
+pub(crate) use journal::{Extent, Journal, Mutating, Phase, directory as journals};
 use outcome::{remarks_as_warnings, restore_root_mode};
-pub(crate) use plan::{Plan, renumber, spare};
+pub use parts::PartChange;
+pub(crate) use plan::{Plan, identical, renumber, spare};
+pub(crate) use put::put_files;
 pub use recover::{End, Recovered, is_unfinished};
 use secrets::Secrets;
 
@@ -54,8 +58,10 @@ pub enum Goal<'a> {
     Snapshot {
         /// Which.
         snapshot: &'a Snapshot,
-        /// Only this.
+        /// Only these files of it.
         scope: Scope,
+        /// Only these of its databases and states.
+        parts: Vec<Part>,
     },
     /// What one action did taken out; what came later stays.
     Without {
@@ -73,6 +79,8 @@ pub struct Preview {
     pub changes: Vec<Change>,
     /// What would stay although the snapshot does not have it.
     pub kept: Vec<Note>,
+    /// Databases and states that would change.
+    pub parts: Vec<PartChange>,
 }
 
 /// What was done.
@@ -86,9 +94,11 @@ pub struct Restored {
     pub after: SnapshotId,
     /// Every path that changed.
     pub changes: Vec<Change>,
-    /// The hash of the files before.
+    /// Databases and states that changed.
+    pub parts: Vec<Part>,
+    /// The hash of what was there before.
     pub pre_hash: Digest,
-    /// The hash of the files now.
+    /// The hash of what is there now.
     pub post_hash: Digest,
     /// Whether looking again found exactly what was wanted.
     pub matches: bool,
@@ -107,6 +117,7 @@ impl State {
         goal: &Goal<'_>,
         progress: &Progress,
     ) -> Result<Preview, StateError> {
+        let workspace = &workspace.without(&self.subjects_of(goal)?)?;
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         let objects = self.objects()?;
         let fresh = Mutex::new(HashMap::new());
@@ -119,9 +130,13 @@ impl State {
             stored: &reader,
         };
         let plan = self.plan(workspace, goal, &scope, &trees, &reader, &capture, &sink)?;
+        let writer = objects.writer();
+        let (now, then) = self.parts_of(workspace, goal, &writer, &mut Vec::new())?;
+        writer.finish()?;
         Ok(Preview {
             changes: plan.changes,
             kept: plan.kept,
+            parts: self.part_changes(&objects, now.iter().zip(&then))?,
         })
     }
 
@@ -134,6 +149,7 @@ impl State {
         progress: &Progress,
     ) -> Result<Restored, StateError> {
         durable::create_directory(&workspace.root)?; // it may be gone altogether
+        let workspace = &workspace.without(&self.subjects_of(goal)?)?;
         let _held = self.hold(&workspace.root, Hold::Alone)?;
         self.refuse_unfinished(&workspace.root)?;
         let objects = self.objects()?;
@@ -154,6 +170,8 @@ impl State {
             false => identities.iter().map(Identity::recipient).collect(),
         };
         let sealed = checkpoint::seal_secrets(workspace, &recipients, &capture, &writer)?;
+        let mut warnings = Vec::new();
+        let (now, then) = self.parts_of(workspace, goal, &writer, &mut warnings)?;
         let mut grown = writer.finish()?;
         // What is wanted.
         let reader = objects.reader();
@@ -182,6 +200,7 @@ impl State {
             format!("before {}", describe(goal)),
         )?;
         before.record.sealed = sealed;
+        before.record.parts = now;
         before.record.size = grown;
         let mut after = self.automatic(
             workspace,
@@ -190,6 +209,7 @@ impl State {
             format!("after {}", describe(goal)),
         )?;
         (after.record.files, after.record.git) = (files, git);
+        after.record.parts = then;
         if let (Goal::Snapshot { snapshot, .. }, true) = (goal, scope.is_everything()) {
             after.record.root_mode = snapshot.record.root_mode.or(after.record.root_mode);
         }
@@ -210,14 +230,17 @@ impl State {
         self.record(&before, observed.as_ref())?;
         fault::point("restore.secured");
         let journal = self.journal(workspace, goal, &scope, &before, &after)?;
-        self.carry_out(workspace, &objects, &plan, journal, secrets, progress)
+        let mut restored =
+            self.carry_out(workspace, &objects, &plan, journal, secrets, progress)?;
+        restored.warnings.splice(0..0, warnings);
+        Ok(restored)
     }
 
     fn scope_of(&self, goal: &Goal<'_>) -> Result<Scope, StateError> {
         match goal {
-            Goal::Snapshot { snapshot, scope } => {
-                Ok(Scope::stored(&snapshot.record.scope)?.narrowed(scope))
-            }
+            Goal::Snapshot {
+                snapshot, scope, ..
+            } => Ok(Scope::stored(&snapshot.record.scope)?.narrowed(scope)),
             Goal::Without { action, .. } => {
                 let before = self.find(action.before.as_str())?;
                 let after = self.find(action.after.as_str())?;
@@ -306,7 +329,7 @@ impl State {
     }
 
     /// A snapshot of what was captured that nobody asked for.
-    fn automatic(
+    pub(crate) fn automatic(
         &self,
         workspace: &Workspace,
         scope: &Scope,
@@ -320,9 +343,12 @@ impl State {
             created: now,
             expiry: automatic_expiry(now),
             pinned: false,
+            spent: None,
             record: Record {
                 format: snapshot::FORMAT,
-                kind: if capture.scan.git.is_empty() {
+                kind: if scope.is_nothing() {
+                    SnapshotType::DatabaseSavepoint
+                } else if capture.scan.git.is_empty() {
                     SnapshotType::FileBackup
                 } else {
                     SnapshotType::GitStash
@@ -338,6 +364,7 @@ impl State {
                 sensitive: capture.sensitive(),
                 sealed: Vec::new(),
                 special: capture.special(),
+                parts: Vec::new(),
                 warnings: Vec::new(),
                 size: 0,
             },
@@ -361,6 +388,7 @@ impl State {
             phase: Phase::Staging,
             workspace: PathText::of(&workspace.root),
             patterns: workspace.rules.patterns().clone(),
+            providers: workspace.providers.clone(),
             scope: scope.to_stored(),
             before: before.id.clone(),
             after: after.id.clone(),
@@ -370,6 +398,36 @@ impl State {
             summary: describe(goal),
             restored_to,
             undoes,
+            mutating: None,
+        })
+    }
+
+    /// The journal of a change: whatever becomes of it, what was there before comes back.
+    pub(crate) fn journal_of_mutation(
+        &self,
+        workspace: &Workspace,
+        scope: &Scope,
+        before: &Snapshot,
+        action: &ActionId,
+        summary: String,
+        mutating: Mutating,
+    ) -> Result<Journal, StateError> {
+        Ok(Journal {
+            format: journal::FORMAT,
+            phase: Phase::Staging,
+            workspace: PathText::of(&workspace.root),
+            patterns: workspace.rules.patterns().clone(),
+            providers: workspace.providers.clone(),
+            scope: scope.to_stored(),
+            before: before.id.clone(),
+            after: SnapshotId::generate(self.now(), &*self.around.entropy)?,
+            record: before.record.clone(),
+            action: action.clone(),
+            verb: "mutate".to_owned(),
+            summary,
+            restored_to: None,
+            undoes: None,
+            mutating: Some(mutating),
         })
     }
 
@@ -416,6 +474,9 @@ impl State {
         journal.phase = Phase::Applying;
         journal.write(&journals)?;
         fault::point("restore.applying");
+        // First: each of them is done as a whole or not at all.
+        let mut warnings = self.put_parts(workspace, &reader, &journal)?;
+        fault::point("restore.parts");
         let remarks =
             apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories);
         drop(git);
@@ -428,10 +489,10 @@ impl State {
         };
         restore_root_mode(workspace, journal.record.root_mode)?;
         fault::point("restore.applied");
-        let mut warnings = remarks_as_warnings(plan, &staged, &remarks);
+        warnings.extend(remarks_as_warnings(plan, &staged, &remarks));
         warnings.extend(secrets.put(&workspace.root)?);
         let (post_hash, left) =
-            self.verify_restored(workspace, objects, plan, &journal, progress)?;
+            self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
         for change in left.iter().take(10) {
             let path = crate::path::display(&change.path);
             warnings.push(format!(
@@ -454,13 +515,16 @@ impl State {
             shown,
             Some(&journal.summary),
         );
+        let before = self.find(journal.before.as_str())?;
+        let parts = parts::changed(&before.record, &journal.record);
         Ok(Restored {
             action: journal.action,
             before: journal.before.clone(),
             after: journal.after,
             changes: plan.changes.clone(),
-            pre_hash: self.find(journal.before.as_str())?.hash(),
-            post_hash,
+            parts: parts.into_iter().map(|(_, part)| part).collect(),
+            pre_hash: before.hash(),
+            post_hash: part::hash(post_hash, &journal.record.parts),
             matches,
             warnings,
         })
@@ -492,9 +556,10 @@ fn unrestorable(snapshot: &Snapshot, error: StateError) -> StateError {
 }
 
 /// The workspace of a journal.
-fn workspace_of(root: &Path, patterns: &crate::scan::Patterns) -> Result<Workspace, StateError> {
+fn workspace_of(journal: &Journal) -> Result<Workspace, StateError> {
     Ok(Workspace {
-        root: root.to_owned(),
-        rules: crate::scan::Rules::new(patterns.clone())?,
+        root: journal.workspace.to_path(),
+        rules: crate::scan::Rules::new(journal.patterns.clone())?,
+        providers: journal.providers.clone(),
     })
 }

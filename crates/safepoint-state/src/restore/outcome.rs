@@ -24,11 +24,11 @@ impl State {
         &self,
         workspace: &Workspace,
         objects: &Objects,
-        plan: &Plan,
+        (plan, staged): (&Plan, &stage::Staged),
         journal: &Journal,
         progress: &Progress,
     ) -> Result<(Digest, Vec<Change>), StateError> {
-        if check::is_as_planned(&workspace.root, plan)? {
+        if check::is_as_planned(&workspace.root, plan, staged)? {
             return Ok((journal.record.files.hash, Vec::new()));
         }
         // Something is not: all is looked at, to say what.
@@ -70,8 +70,9 @@ impl State {
             id: journal.after.clone(),
             workspace: workspace.root.clone(),
             created: now,
-            expiry: self.find(journal.before.as_str())?.expiry,
+            expiry: super::automatic_expiry(now),
             pinned: false,
+            spent: None,
             record: journal.record.clone(),
         };
         let notable: Vec<Change> = plan
@@ -96,6 +97,7 @@ impl State {
         let kind = match journal.verb.as_str() {
             "undo" => Kind::fixed("undone"),
             "redo" => Kind::fixed("redone"),
+            "take_back" => Kind::fixed("mutation_rolled_back"),
             "back_out" => Kind::fixed("roll_back_failed"),
             _ => Kind::fixed("rolled_back"),
         };

@@ -70,6 +70,18 @@ pub(crate) fn renumber(entry: &mut Option<Entry>) {
 }
 
 impl Plan {
+    /// A plan that does nothing.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            changes: Vec::new(),
+            kept: Vec::new(),
+            incomplete: false,
+            parts: BTreeMap::new(),
+            file_edits: Vec::new(),
+            git_edits: Vec::new(),
+        }
+    }
+
     /// A plan of these changes. What is not captured now, or was not captured in
     /// `records`, is not touched, nor are the directories that hold it removed.
     pub(crate) fn new(

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use safepoint_store::{durable, fault};
+use safepoint_store::{Durability, durable, fault};
+use safepoint_trail::Kind;
 
-use super::journal::{Journal, Phase, directory as journals};
+use super::journal::{Extent, Journal, Mutating, Phase, directory as journals};
 use super::{Plan, plan, stage, workspace_of};
 use crate::StateError;
 use crate::lock::{self, Hold};
@@ -12,7 +13,7 @@ use crate::objects::Objects;
 use crate::restore::{apply, hold_git};
 use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
-use crate::snapshot::{Record, SnapshotId};
+use crate::snapshot::{Action, Origin, Record, SnapshotId};
 use crate::state::{State, Workspace};
 
 /// One that was cut off, and what became of it.
@@ -35,6 +36,10 @@ pub enum End {
     WithoutSecrets,
     /// Nothing had been touched, and it was dropped.
     Dropped,
+    /// What had been done was taken back.
+    TakenBack,
+    /// Nobody saw how far it came. What is there now is recorded as what it did.
+    Unknown,
     /// It could not be ended: the workspace is still half-way.
     Failed(StateError),
 }
@@ -93,6 +98,12 @@ impl State {
         stage::clear(&root)?;
         hold_git::release(&root);
         if journal.phase == Phase::Staging {
+            if let Some(mutating) = &journal.mutating {
+                let workspace = workspace_of(&journal)?;
+                let why = "it was cut off before it touched anything";
+                let checkpoint = &mutating.checkpoint;
+                self.record_failure(&workspace, &journal.action, checkpoint, why, false)?;
+            }
             journal.remove(&self.journal_directory())?;
             return Ok(Recovered {
                 workspace: root,
@@ -102,9 +113,17 @@ impl State {
         }
         fault::point("recover.begun");
         durable::create_directory(&root)?; // it may have been deleted since
-        let workspace = workspace_of(&root, &journal.patterns)?;
+        let workspace = workspace_of(&journal)?;
         let objects = self.objects()?;
         let progress = Progress::default();
+        if let Some(mutating) = journal.mutating.clone() {
+            let end = self.end_mutation(&workspace, &objects, &journal, &mutating, &progress)?;
+            return Ok(Recovered {
+                workspace: root,
+                summary,
+                end,
+            });
+        }
         let scope = Scope::stored(&journal.scope)?;
         let plan = self.secured_plan(&workspace, &objects, &journal, &scope, &progress)?;
         fault::point("recover.planned");
@@ -114,6 +133,112 @@ impl State {
             summary,
             end: End::Finished,
         })
+    }
+
+    /// What becomes of a change that was cut off in the middle.
+    fn end_mutation(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: &Journal,
+        mutating: &Mutating,
+        progress: &Progress,
+    ) -> Result<End, StateError> {
+        let known = |sql: &mut dyn safepoint_store::Sql| {
+            crate::snapshot::action_exists(sql, &journal.action)
+        };
+        if self.trail.store().read(known)? {
+            // The crash came between the record and the end of the journal.
+            journal.remove(&self.journal_directory())?;
+            return Ok(End::Finished);
+        }
+        match mutating.extent {
+            Extent::Known => {
+                self.back_out(workspace, objects, journal, progress)?;
+                let why = "it was cut off in the middle";
+                let checkpoint = &mutating.checkpoint;
+                self.record_failure(workspace, &journal.action, checkpoint, why, true)?;
+                Ok(End::TakenBack)
+            }
+            Extent::Unknown => {
+                self.record_unknown(workspace, objects, journal, mutating, progress)?;
+                Ok(End::Unknown)
+            }
+        }
+    }
+
+    /// Records what is there now as what a change did of which nobody saw the end.
+    fn record_unknown(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: &Journal,
+        mutating: &Mutating,
+        progress: &Progress,
+    ) -> Result<(), StateError> {
+        let scope = Scope::stored(&journal.scope)?;
+        let writer = objects.writer();
+        let capture = {
+            let sink = Sink::Store(&writer);
+            self.look(workspace, &scope, objects, &sink, progress)?
+        };
+        let before = self.find(journal.before.as_str())?;
+        let mut parts = Vec::new();
+        for part in &before.record.parts {
+            let now = self.capture_part(workspace, &part.subject, &writer, &mut Vec::new());
+            // A database that cannot be reached now is not what it was about.
+            parts.push(now.unwrap_or_else(|_| part.clone()));
+        }
+        writer.finish()?;
+        let mut after = self.automatic(
+            workspace,
+            &scope,
+            &capture,
+            format!("after {}", journal.action),
+        )?;
+        after.id = journal.after.clone();
+        after.record.parts = parts;
+        let action = Action {
+            id: journal.action.clone(),
+            workspace: workspace.root.clone(),
+            time: self.now(),
+            session: None,
+            action: "batch".to_owned(),
+            summary: journal.summary.clone(),
+            decision: Some("allow".to_owned()),
+            outcome: "unknown".to_owned(),
+            before: journal.before.clone(),
+            after: after.id.clone(),
+            undoes: None,
+        };
+        let body = serde_json::json!({
+            "checkpoint_id": mutating.checkpoint,
+            "before": action.before, "after": action.after, "outcome": action.outcome,
+        });
+        self.trail.write(Durability::Sync, |writing| {
+            self.record_in(writing, &after)?;
+            crate::snapshot::insert_action(writing.sql(), &action)?;
+            let kind = Kind::fixed("mutation_unknown");
+            writing.append(self.draft(&workspace.root, kind, Some(&action.id), body))?;
+            Ok::<_, StateError>(())
+        })?;
+        journal.remove(&self.journal_directory())
+    }
+
+    /// Whether a change has touched anything yet.
+    pub(crate) fn is_touched(&self, workspace: &Workspace) -> bool {
+        let path = Journal::path(&self.journal_directory(), &workspace.root);
+        Journal::read(&path).is_ok_and(|journal| journal.phase == Phase::Applying)
+    }
+
+    /// Drops a change that has touched nothing.
+    pub(crate) fn drop_mutation(
+        &self,
+        workspace: &Workspace,
+        journal: &Journal,
+    ) -> Result<(), StateError> {
+        stage::clear(&workspace.root)?;
+        journal.remove(&self.journal_directory())
     }
 
     /// Keeps what is there now, whatever happened since the crash, and plans the rest of the way.
@@ -131,7 +256,7 @@ impl State {
             self.look(workspace, scope, objects, &sink, progress)?
         };
         writer.finish()?;
-        let reason = format!("found half-way after a crash: {}", journal.summary);
+        let reason = format!("found half-way: {}", journal.summary);
         let found = self.automatic(workspace, scope, &capture, reason)?;
         self.record(&found, None)?;
         let reader = objects.reader();
@@ -163,30 +288,44 @@ impl State {
             plan.directories(&reader, &journal.record.files, journal.record.git.as_ref())?;
         let staged = stage::prepare(&workspace.root, &plan.changes, &reader)?;
         let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
+        self.put_parts_again(workspace, &reader, &journal.record)?;
         apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories)?;
         drop(git);
         super::outcome::restore_root_mode(workspace, journal.record.root_mode)?;
-        let (_, left) = self.verify_restored(workspace, objects, plan, &journal, progress)?;
+        let (_, left) =
+            self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
         self.record_restored(workspace, &journal, plan, left.is_empty())?;
         stage::clear(&workspace.root)?;
         journal.remove(&self.journal_directory())
     }
 
     /// After a step failed: back to what was there before, so that the tree is not left half-way.
-    pub(super) fn back_out(
+    pub(crate) fn back_out(
         &self,
         workspace: &Workspace,
         objects: &Objects,
         journal: &Journal,
         progress: &Progress,
     ) -> Result<(), StateError> {
-        let before = self.find(journal.before.as_str())?;
+        let mut record = self.find(journal.before.as_str())?.record;
+        let summary = format!("back from a failed {}", journal.summary);
+        // What was there before may be a checkpoint that somebody asked for: the state
+        // after going back to it is not another one.
+        record.origin = Origin::Automatic;
+        record.reason = Some(format!("after going {summary}"));
+        record.size = 0;
         let back = Journal {
-            verb: "back_out".to_owned(),
+            verb: match journal.mutating {
+                Some(_) => "take_back",
+                None => "back_out",
+            }
+            .to_owned(),
             restored_to: None,
-            undoes: None,
-            record: before.record,
-            summary: format!("back from a failed {}", journal.summary),
+            undoes: journal.mutating.as_ref().map(|_| journal.action.clone()),
+            mutating: None,
+            phase: Phase::Applying,
+            record,
+            summary,
             action: safepoint_model::ActionId::generate(&*self.around.entropy)?,
             after: SnapshotId::generate(self.now(), &*self.around.entropy)?,
             ..journal.clone()

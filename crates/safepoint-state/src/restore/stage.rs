@@ -5,12 +5,13 @@
 //! renaming. A damaged store, a full disk or a missing permission shows here,
 //! when nothing has happened yet.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat,
@@ -33,6 +34,9 @@ pub(super) fn directory(workspace: &Path) -> PathBuf {
     own::checkpoints(workspace).join(".staging")
 }
 
+/// Which file, on which file system.
+pub(super) type Inode = (u64, u64);
+
 /// What lies ready, by the path it is for.
 pub(super) struct Staged {
     pub(super) handle: OwnedFd,
@@ -40,6 +44,8 @@ pub(super) struct Staged {
     pub(super) names: HashMap<TreePath, String>,
     /// What is inside a new directory, which is put in place as a whole.
     pub(super) inside: HashSet<TreePath>,
+    /// The files that were read back and hashed after they were written.
+    pub(super) proven: HashMap<TreePath, Inode>,
     /// What cannot be made again.
     pub(super) impossible: Vec<(TreePath, Special)>,
 }
@@ -53,6 +59,9 @@ impl Staged {
 
 /// Removes the directory with whatever an earlier attempt left in it.
 pub(super) fn clear(workspace: &Path) -> Result<(), StateError> {
+    if own::leads_elsewhere(&own::checkpoints(workspace)) {
+        return Ok(()); // what is there is not ours to remove
+    }
     let directory = directory(workspace);
     #[expect(
         clippy::disallowed_methods,
@@ -77,6 +86,8 @@ struct Layout<'c> {
     workspace: &'c Path,
     /// The file system that things lie ready on.
     file_system: u64,
+    /// Whether there is so much that it is spread over directories.
+    many: bool,
     /// New directories that are put in place as a whole, and their names here.
     whole: HashMap<&'c [u8], String>,
 }
@@ -90,6 +101,9 @@ enum Spot {
     Made,
 }
 
+/// So many things lie ready in one directory.
+const SHELF: usize = 128;
+
 /// Longer paths are walked by handles, not named at once.
 const LONGEST: usize = 2000;
 
@@ -100,9 +114,9 @@ impl<'c> Layout<'c> {
             if rest.len() < LONGEST {
                 return Spot::Inside([name.as_bytes(), rest].concat());
             }
-            return Spot::Alone(format!("{number:x}"));
+            return Spot::Alone(self.name(number));
         }
-        let name = format!("{number:x}");
+        let name = self.name(number);
         let new =
             change.from.is_none() && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
         let whole = new && self.is_near(&change.path);
@@ -113,6 +127,14 @@ impl<'c> Layout<'c> {
             return Spot::Made;
         }
         Spot::Alone(name)
+    }
+
+    /// What is put ready as the `number`th. A directory with very many names is slow.
+    fn name(&self, number: usize) -> String {
+        match self.many {
+            true => format!("{:x}/{:x}", number / SHELF, number % SHELF),
+            false => format!("{number:x}"),
+        }
     }
 
     /// The new directory that a path is in. Others may sort between it and the path:
@@ -135,6 +157,9 @@ impl<'c> Layout<'c> {
     }
 }
 
+/// A file whose content is still to be written: its name here, and what it is for.
+type Waiting<'c> = (Vec<u8>, &'c Change, &'c Entry);
+
 /// Puts everything ready that `changes`, which are sorted by path, need.
 pub(super) fn prepare(
     workspace: &Path,
@@ -149,10 +174,11 @@ pub(super) fn prepare(
         handle: open(&directory)?,
         names: HashMap::new(),
         inside: HashSet::new(),
+        proven: HashMap::new(),
         impossible: Vec::new(),
     };
     let beside = staged.handle.as_fd();
-    let mut contents: Vec<(ContentId, (Vec<u8>, &Entry))> = Vec::new();
+    let mut contents: Vec<(ContentId, Waiting<'_>)> = Vec::new();
     let mut links: HashMap<(u64, ContentId), Vec<u8>> = HashMap::new();
     let mut linked = Vec::new();
     let mut layout = Layout {
@@ -160,8 +186,15 @@ pub(super) fn prepare(
         file_system: fstat(beside)
             .map_err(|error| StateError::file("read", &directory, error))?
             .st_dev,
+        many: changes.len() > SHELF,
         whole: HashMap::new(),
     };
+    if layout.many {
+        for shelf in 0..=changes.len() / SHELF {
+            mkdirat(beside, format!("{shelf:x}"), Mode::from_raw_mode(0o700))
+                .map_err(|error| StateError::file("create", &directory, error))?;
+        }
+    }
     for (number, change) in changes.iter().enumerate() {
         let Some(entry) = change.to.as_ref().filter(|_| needs_content(change)) else {
             continue;
@@ -180,7 +213,7 @@ pub(super) fn prepare(
                     Some(first) => linked.push((first.clone(), name.clone())),
                     None => {
                         links.extend(link.map(|link| ((link, *content), name.clone())));
-                        contents.push((*content, (name, entry)));
+                        contents.push((*content, (name, change, entry)));
                     }
                 }
             }
@@ -213,10 +246,15 @@ pub(super) fn prepare(
         }
     }
     let few = contents.len() <= FEW;
-    reader.each(contents, |(name, entry), content| {
-        write_file(beside, &name, entry, content, few)
-            .map_err(|error| or_file(error, &directory.join(path::as_path(&name))))
+    let proven = Mutex::new(HashMap::new());
+    reader.each(contents, |(name, change, entry), content| {
+        let inode = write_file(beside, &name, entry, content, few)
+            .map_err(|error| or_file(error, &directory.join(path::as_path(&name))))?;
+        let mut proven = proven.lock().unwrap_or_else(PoisonError::into_inner);
+        proven.insert(change.path.clone(), inode);
+        Ok(())
     })?;
+    staged.proven = proven.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (first, name) in linked {
         linkat(
             beside,
@@ -268,8 +306,8 @@ fn write_file(
     entry: &Entry,
     content: &Content<'_>,
     sync: bool,
-) -> Result<(), Failure> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+) -> Result<Inode, Failure> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(openat(directory, name, flags, Mode::from_raw_mode(0o600))?);
     let sparse = matches!(entry.node, Node::File { sparse: true, .. });
     let mut at = 0_u64;
@@ -308,7 +346,37 @@ fn write_file(
     if sync {
         fsync(&file)?;
     }
-    Ok(())
+    let stat = fstat(&file)?;
+    let written = read_whole(&file, at).map_err(Failure::System)?;
+    match written == content.id() {
+        true => Ok((stat.st_dev, stat.st_ino)),
+        false => Err(Failure::System(std::io::Error::other(
+            "what was written is not what is read back",
+        ))),
+    }
+}
+
+/// What a file holds, read back through the handle it was written by.
+fn read_whole(file: &File, size: u64) -> std::io::Result<ContentId> {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    const PIECE: u64 = 256 << 10;
+    BUFFER.with_borrow_mut(|buffer| {
+        let mut hasher = blake3::Hasher::new();
+        let mut at = 0;
+        while at < size {
+            let wanted = usize::try_from((size - at).min(PIECE)).unwrap_or(0);
+            if buffer.len() < wanted {
+                buffer.resize(wanted, 0);
+            }
+            let piece = buffer.get_mut(..wanted).unwrap_or_default();
+            file.read_exact_at(piece, at)?;
+            hasher.update(piece);
+            at += wanted as u64;
+        }
+        Ok(hasher.finalize().into())
+    })
 }
 
 /// Writes what is not zero.

@@ -7,6 +7,7 @@
 //! link meanwhile leads nowhere.
 
 pub(crate) mod cache;
+mod database;
 mod names;
 mod partial;
 mod read;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
+use super::database;
 use super::names::{list, open_beneath, open_directory};
 use super::stat::Found;
 use super::walk::{Item, Leaf, Part, Walk};
@@ -32,6 +33,10 @@ pub(crate) fn rescan(
     known: Known<'_>,
     changed: &BTreeSet<TreePath>,
 ) -> Result<Option<Scan>, StateError> {
+    // A database is read with all that lies beside it: that takes a walk.
+    if changed.iter().any(|path| database::owner(path).is_some()) {
+        return Ok(None);
+    }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, request.workspace, flags, Mode::empty())
         .map_err(|error| StateError::file("open", request.workspace, error))?;

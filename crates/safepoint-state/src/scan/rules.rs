@@ -1,6 +1,8 @@
 //! What is not captured: rebuildable caches, what the settings exclude, and
 //! Safepoint's own directories. Never anything silently: each is reported.
 
+use std::path::Path;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,16 @@ pub struct Patterns {
     pub include: Vec<String>,
 }
 
+impl Patterns {
+    /// Leaves out exactly this path, and what is below it, if it lies in the workspace.
+    pub fn leave_out(&mut self, root: &Path, path: &Path) {
+        let inside = path.strip_prefix(root).ok().and_then(Path::to_str);
+        if let Some(name) = inside.filter(|name| !name.is_empty()) {
+            self.exclude.push(format!("/{}", globset::escape(name)));
+        }
+    }
+}
+
 impl Rules {
     /// Rules with these patterns.
     pub fn new(patterns: Patterns) -> Result<Self, StateError> {
@@ -54,7 +66,8 @@ impl Rules {
         })
     }
 
-    pub(crate) fn patterns(&self) -> &Patterns {
+    /// The patterns they were made from.
+    pub fn patterns(&self) -> &Patterns {
         &self.patterns
     }
 

@@ -91,7 +91,7 @@ pub(super) struct Walk<'a> {
 
 /// One name of a directory that is captured, and where what is known of it stands.
 pub(super) struct Item {
-    name: Vec<u8>,
+    pub(super) name: Vec<u8>,
     pub(super) found: Found,
     /// The index of the same name in the cache.
     known: Option<usize>,
@@ -145,10 +145,14 @@ impl Walk<'_> {
         self.request.progress.add(files.len() as u64, 0);
         let mut flagged = Vec::new();
         let mut captured = Vec::with_capacity(files.len() + directories.len());
-        let (same, changed): (Vec<Item>, Vec<Item>) = files.into_iter().partition(|item| {
+        let (mut same, mut changed): (Vec<Item>, Vec<Item>) = files.into_iter().partition(|item| {
             let known = item.known_in(known_ref);
             known.is_some_and(|(entry, stamp)| item.found.matches(entry, stamp))
         });
+        let databases = match part {
+            Part::Files => self.databases(handle, path, &mut changed, &mut same)?,
+            Part::Git => Vec::new(),
+        };
         for item in same {
             if let Some((entry, stamp)) = item.known_in(known_ref) {
                 captured.push(Captured {
@@ -169,7 +173,7 @@ impl Walk<'_> {
                 .map(|item| self.leaf(handle, path, part, item, known_ref))
                 .collect::<Result<_, _>>()?
         };
-        for leaf in read {
+        for leaf in databases.into_iter().chain(read) {
             match leaf {
                 Leaf::Captured(leaf) => captured.push(leaf),
                 Leaf::Flagged(leaf) => flagged.push(leaf),
@@ -395,16 +399,7 @@ impl Walk<'_> {
         let before = self.request.clock.now();
         match read::file(handle, &item.name, &path, self.sink, sniff, Some(found))? {
             Outcome::Gone => Ok(Leaf::Gone),
-            Outcome::Secret(reason, found) => {
-                self.flag(&path, reason);
-                Ok(Leaf::Flagged(Flagged {
-                    name: item.name.clone(),
-                    reason: reason.code(),
-                    size: found.size,
-                    modified: found.modified,
-                    stamp: self.stamp(&found, Settled::No),
-                }))
-            }
+            Outcome::Secret(reason, found) => Ok(self.flagged(&item.name, &path, reason, &found)),
             Outcome::Kept {
                 node,
                 attributes,
@@ -421,6 +416,23 @@ impl Walk<'_> {
                 Ok(self.captured(entry, &found, Settled::Yes))
             }
         }
+    }
+
+    /// Something that was kept still while it was read.
+    pub(super) fn still(&self, entry: Entry, found: &Found) -> Leaf {
+        self.captured(entry, found, Settled::No)
+    }
+
+    /// A secret, of which nothing is kept.
+    pub(super) fn flagged(&self, name: &[u8], path: &[u8], reason: Reason, found: &Found) -> Leaf {
+        self.flag(path, reason);
+        Leaf::Flagged(Flagged {
+            name: name.to_vec(),
+            reason: reason.code(),
+            size: found.size,
+            modified: found.modified,
+            stamp: self.stamp(found, Settled::No),
+        })
     }
 
     fn captured(&self, entry: Entry, found: &Found, settled: Settled) -> Leaf {

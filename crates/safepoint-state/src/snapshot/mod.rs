@@ -5,15 +5,17 @@ mod table;
 
 use std::path::PathBuf;
 
-use safepoint_model::{Digest, Expiry, Timestamp};
+use safepoint_model::{ActionId, Digest, Expiry, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use id::SnapshotId;
 pub use table::{Action, COMPONENT, Selection};
 pub(crate) use table::{
     action_exists, actions, delete, find, find_action, insert, insert_action, list, set_pinned,
+    spend,
 };
 
+use crate::part::Part;
 use crate::tree::{Moment, Subtree};
 use crate::{ContentId, StateError};
 
@@ -66,6 +68,8 @@ pub struct Snapshot {
     pub expiry: Expiry,
     /// Whether it is kept even after that.
     pub pinned: bool,
+    /// The change that it authorised: it authorises no other.
+    pub spent: Option<ActionId>,
     /// Everything else.
     pub record: Record,
 }
@@ -101,6 +105,9 @@ pub struct Record {
     pub sealed: Vec<Sealed>,
     /// Pipes, sockets and devices.
     pub special: Vec<Note>,
+    /// Databases and states. Version 1 had none.
+    #[serde(default)]
+    pub parts: Vec<Part>,
     /// What else is to be known.
     pub warnings: Vec<String>,
     /// How many bytes the store grew by.
@@ -108,7 +115,7 @@ pub struct Record {
 }
 
 /// The version of [`Record`].
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// A path and what is to be said of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,9 +145,9 @@ impl Snapshot {
         self.expiry.is_past(now)
     }
 
-    /// The hash of its files, as a stranger computes it.
+    /// The hash of everything in it, as a stranger computes it.
     pub fn hash(&self) -> Digest {
-        self.record.files.hash
+        self.record.hash()
     }
 }
 
@@ -151,5 +158,10 @@ impl Record {
                 "the record of checkpoint `{id}` cannot be read: {error}"
             ))
         })
+    }
+
+    /// The hash of the files, and of databases and states where there are any.
+    pub fn hash(&self) -> Digest {
+        crate::part::hash(self.files.hash, &self.parts)
     }
 }

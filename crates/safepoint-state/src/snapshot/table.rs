@@ -13,16 +13,22 @@ use crate::StateError;
 /// The tables of this crate.
 pub const COMPONENT: Component = Component {
     name: "state",
-    migrations: &[Migration {
-        sqlite: include_str!("../../migrations/1.sqlite.sql"),
-        postgres: include_str!("../../migrations/1.postgres.sql"),
-    }],
+    migrations: &[
+        Migration {
+            sqlite: include_str!("../../migrations/1.sqlite.sql"),
+            postgres: include_str!("../../migrations/1.postgres.sql"),
+        },
+        Migration {
+            sqlite: include_str!("../../migrations/2.sqlite.sql"),
+            postgres: include_str!("../../migrations/2.postgres.sql"),
+        },
+    ],
 };
 
 /// An expiry that never comes.
 const NEVER: i64 = i64::MAX;
 
-const COLUMNS: &str = "id, workspace, created, expiry, pinned, record";
+const COLUMNS: &str = "id, workspace, created, expiry, pinned, record, spent_by";
 
 /// Which snapshots to list.
 #[derive(Clone, Debug, Default)]
@@ -214,6 +220,19 @@ pub(crate) fn set_pinned(
     Ok(())
 }
 
+/// Says that the action has used up the snapshot. `false` when another one has.
+pub(crate) fn spend(
+    sql: &mut dyn Sql,
+    id: &SnapshotId,
+    action: &ActionId,
+) -> Result<bool, StateError> {
+    let changed = sql.execute(
+        "UPDATE state_snapshots SET spent_by = ?2 WHERE id = ?1 AND spent_by IS NULL",
+        &[Value::Text(id.as_str()), Value::Text(action.as_str())],
+    )?;
+    Ok(changed == 1)
+}
+
 pub(crate) fn delete(sql: &mut dyn Sql, id: &SnapshotId) -> Result<(), StateError> {
     sql.execute(
         "DELETE FROM state_snapshots WHERE id = ?1",
@@ -277,6 +296,11 @@ fn read_snapshot(row: &dyn Row) -> Result<Snapshot, StoreError> {
             micros => Expiry::At(Timestamp::from_micros(micros)),
         },
         pinned: row.integer(4)? != 0,
+        spent: row
+            .optional_text(6)?
+            .map(str::parse)
+            .transpose()
+            .map_err(|_| wrong(6, "the id of an action"))?,
         record,
     })
 }

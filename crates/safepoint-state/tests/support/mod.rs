@@ -85,6 +85,7 @@ impl Bench {
             lock_timeout,
             cap: None,
             actor: "user:test".parse().unwrap(),
+            variables: Vec::new(),
         };
         let state = State::open(trail, around).unwrap();
         let attributes = fs::write(root.join("probe"), "").is_ok()
@@ -111,6 +112,7 @@ impl Bench {
             workspace: Workspace {
                 root: top.clone(),
                 rules,
+                providers: Default::default(),
             },
             top,
         }
@@ -159,6 +161,7 @@ impl Place<'_> {
         let scope = Scope::everything();
         let wanted = Wanted {
             scope: &scope,
+            parts: Vec::new(),
             reason: Some("a test".to_owned()),
             kind: None,
             expiry: Expiry::Never,
@@ -181,6 +184,7 @@ impl Place<'_> {
         let goal = Goal::Snapshot {
             snapshot,
             scope: Scope::everything(),
+            parts: snapshot.record.parts.clone(),
         };
         let state = &self.bench.state;
         state.restore(&self.workspace, &goal, identities, &Progress::default())

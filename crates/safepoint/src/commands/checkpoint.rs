@@ -1,14 +1,16 @@
 //! `safepoint checkpoint`: captures what is there, so that it can be restored.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 
 use safepoint_model::{Clock, Exit, Expiry, Timestamp, text};
 use safepoint_state::scope::Scope;
-use safepoint_state::{Made, Note, Origin, Progress, SnapshotType, StateError, Wanted, path};
+use safepoint_state::{
+    Made, Note, Origin, Progress, SnapshotType, Subject, Wanted, WantedPart, path,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::outside;
 use crate::console::{FAINT, GOOD, STRONG, count};
 use crate::context::Context;
 use crate::error::CliError;
@@ -18,7 +20,7 @@ use crate::world::SystemClock;
 /// Arguments of `checkpoint`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Files, directories or patterns; the whole workspace without any
+    /// Files, directories, patterns, `state:NAME` or databases; the whole workspace without any
     #[arg(value_name = "SCOPE")]
     scope: Vec<OsString>,
     /// Why it is made
@@ -30,6 +32,9 @@ pub(crate) struct Arguments {
     /// When it ceases to authorise changes: `24h`, `7d`, an RFC 3339 time or `never`
     #[arg(long, value_name = "WHEN")]
     expiry: Option<String>,
+    /// A state and its value: JSON, `@FILE`, or `-` for standard input
+    #[arg(long, value_name = "KEY=JSON")]
+    state: Vec<String>,
     /// Capture sensitive files too, encrypted to the operator's key
     #[arg(long)]
     seal_sensitive: bool,
@@ -108,6 +113,8 @@ pub(super) struct ScopeFields {
     total_files: u64,
     /// The states in it.
     state_keys: Vec<String>,
+    /// The databases in it.
+    databases: Vec<String>,
 }
 
 /// The state that was captured.
@@ -156,10 +163,26 @@ fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), C
     let workspace = context.workspace()?;
     let now = SystemClock.now();
     let expiry = read_expiry(arguments.expiry.as_deref(), now)?;
-    refuse_foreign_scopes(&arguments.scope)?;
-    let here =
-        std::fs::canonicalize(&context.directory).unwrap_or_else(|_| context.directory.clone());
-    let scope = Scope::parse(&workspace.root, &here, &arguments.scope)?;
+    let chosen = outside::split(context, &arguments.scope)?;
+    let mut parts: Vec<WantedPart> = chosen
+        .subjects
+        .into_iter()
+        .map(|subject| WantedPart {
+            subject,
+            value: None,
+        })
+        .collect();
+    for given in &arguments.state {
+        parts.push(outside::given_state(context, given)?);
+    }
+    let outside_only = matches!(
+        arguments.kind,
+        Some(Type::StateSnapshot | Type::DatabaseSavepoint)
+    );
+    let scope = match chosen.paths.is_empty() && (!arguments.scope.is_empty() || outside_only) {
+        true => Scope::nothing(),
+        false => Scope::parse(&workspace.root, &outside::here(context), &chosen.paths)?,
+    };
     let seal_to = if arguments.seal_sensitive {
         super::restoring::recipients(context)?
     } else {
@@ -168,6 +191,7 @@ fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), C
     let state = context.state()?;
     let wanted = Wanted {
         scope: &scope,
+        parts,
         reason: arguments.reason.clone(),
         kind: arguments.kind.map(Type::to_state),
         expiry,
@@ -190,30 +214,6 @@ fn read_expiry(text: Option<&str>, now: Timestamp) -> Result<Expiry, CliError> {
     })
 }
 
-/// Databases and states are named like addresses. They are not files, and must not be taken for some.
-fn refuse_foreign_scopes(scope: &[OsString]) -> Result<(), CliError> {
-    for one in scope {
-        let bytes = one.as_bytes();
-        let foreign = [
-            "state:",
-            "sqlite:",
-            "postgres:",
-            "postgresql:",
-            "mysql:",
-            "mariadb:",
-        ]
-        .iter()
-        .any(|scheme| bytes.starts_with(scheme.as_bytes()));
-        if foreign {
-            return Err(CliError::State(StateError::BadScope {
-                scope: one.to_string_lossy().into_owned(),
-                why: "this version captures files and git state only".to_owned(),
-            }));
-        }
-    }
-    Ok(())
-}
-
 impl Type {
     fn to_state(self) -> SnapshotType {
         match self {
@@ -229,7 +229,7 @@ fn reply(made: &Made, scope: &Scope) -> CheckpointReply {
     let snapshot = &made.snapshot;
     let record = &snapshot.record;
     let id = snapshot.id.to_string();
-    let hash = format!("sha256:{}", record.files.hash);
+    let hash = format!("sha256:{}", snapshot.hash());
     let files = match &made.files {
         Some(files) => files.iter().map(|file| path::display(file)).collect(),
         None if scope.is_everything() => vec!["./".to_owned()],
@@ -277,11 +277,29 @@ pub(super) fn fields(snapshot: &safepoint_state::Snapshot, files: Vec<String>) -
         scope: ScopeFields {
             files,
             total_files: snapshot.record.files.files,
-            state_keys: Vec::new(),
+            state_keys: parts_named(snapshot, |subject| match subject {
+                Subject::State { key } => Some(key.clone()),
+                Subject::Database { .. } => None,
+            }),
+            databases: parts_named(snapshot, |subject| match subject {
+                Subject::State { .. } => None,
+                Subject::Database { address, .. } => Some(address.to_string()),
+            }),
         },
         restore_command: format!("safepoint rollback {}", snapshot.id),
         expiry: expiry_text(snapshot.expiry),
     }
+}
+
+fn parts_named(
+    snapshot: &safepoint_state::Snapshot,
+    name: impl Fn(&Subject) -> Option<String>,
+) -> Vec<String> {
+    let parts = &snapshot.record.parts;
+    parts
+        .iter()
+        .filter_map(|part| name(&part.subject))
+        .collect()
 }
 
 /// When it expires; nothing for never.
@@ -294,12 +312,19 @@ pub(super) fn expiry_text(expiry: Expiry) -> Option<String> {
 
 fn summary(made: &Made) -> String {
     let record = &made.snapshot.record;
-    let files = count(record.files.files, "file", "files");
-    let bytes = Size(record.files.bytes);
-    match &record.git_head {
-        Some(head) => format!("{files}, {bytes}, git at {head}"),
-        None => format!("{files}, {bytes}"),
+    let mut parts: Vec<String> = record.parts.iter().map(|part| part.summary()).collect();
+    if record.files.files > 0 || parts.is_empty() {
+        let files = count(record.files.files, "file", "files");
+        let bytes = Size(record.files.bytes);
+        parts.insert(
+            0,
+            match &record.git_head {
+                Some(head) => format!("{files}, {bytes}, git at {head}"),
+                None => format!("{files}, {bytes}"),
+            },
+        );
     }
+    parts.join("; ")
 }
 
 /// The share of the names found that were captured and read back: secrets that

@@ -9,7 +9,7 @@ use safepoint_state::objects::Objects;
 use safepoint_state::scope::Scope;
 use safepoint_state::text::{Comparison, Side, compare, totals};
 use safepoint_state::tree::{Change, ChangeKind, Entry, Node};
-use safepoint_state::{Progress, State, path};
+use safepoint_state::{PartChange, Progress, State, path};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -87,18 +87,33 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             None,
         ),
     };
+    let parts = match (&arguments.other, arguments.paths.is_empty()) {
+        (_, false) => Vec::new(),
+        (Some(other), true) => state.part_changes_between(&before, &state.find(other)?)?,
+        (None, true) => state.part_changes_since(&workspace, &before)?,
+    };
     let objects = state.objects()?;
     let root = &workspace.root;
     let mode = context.console.mode;
-    let diff = match (arguments.stat || arguments.name_only, mode) {
+    let mut diff = match (arguments.stat || arguments.name_only, mode) {
         (true, _) => String::new(),
         (false, Mode::Text) => unified(&state, &objects, root, &changes, Colours::Terminal)?,
         (false, _) => unified(&state, &objects, root, &changes, Colours::None)?,
     };
+    let mut told = documents(&changes);
+    for part in &parts {
+        told.push(ChangeDocument {
+            path: part.to.subject.name(),
+            change: "modified",
+        });
+        if !arguments.stat && !arguments.name_only {
+            diff.push_str(&of_part(part, mode));
+        }
+    }
     let reply = DiffReply {
         from: before.id.to_string(),
         to,
-        changes: documents(&changes),
+        changes: told,
         diff,
     };
     let stat = match arguments.stat && mode == Mode::Text {
@@ -160,7 +175,9 @@ pub(super) fn unified(
     for change in changes
         .iter()
         .filter(|change| change.kind() != ChangeKind::Time)
+        .flat_map(in_steps)
     {
+        let change = &change;
         header(&mut shown, change, strong);
         let directory =
             |entry: &Option<Entry>| entry.as_ref().is_some_and(|it| it.subtree().is_some());
@@ -169,7 +186,6 @@ pub(super) fn unified(
             continue;
         }
         let (old, new) = sides(state, objects, root, change)?;
-        let name = text::line(&path::display(&change.path)).text;
         let hunks = match compare(&old, &new, 3) {
             Comparison::Same => continue,
             Comparison::Binary => {
@@ -183,10 +199,11 @@ pub(super) fn unified(
             Comparison::Text(hunks) => hunks,
         };
         let file = |there: bool, side: &str| {
-            if there {
-                format!("{side}/{name}")
-            } else {
-                "/dev/null".to_owned()
+            match there {
+                // Behind a space the name ends for `patch`, unless a tab follows somewhere.
+                true if change.path.contains(&b' ') => name(side, &change.path) + "\t",
+                true => name(side, &change.path),
+                false => "/dev/null".to_owned(),
             }
         };
         shown.push_str(&format!(
@@ -227,24 +244,101 @@ pub(super) fn unified(
     Ok(shown)
 }
 
+/// A change as `patch` can make it: a link, or what becomes something else, goes first
+/// and comes back as another.
+fn in_steps(change: &Change) -> Vec<Change> {
+    let link = |entry: &Entry| matches!(entry.node, Node::Symlink { .. });
+    match (&change.from, &change.to) {
+        (Some(from), Some(to)) if link(from) || link(to) => {
+            let half = |from: &Option<Entry>, to: &Option<Entry>| Change {
+                from: from.clone(),
+                to: to.clone(),
+                ..change.clone()
+            };
+            vec![half(&change.from, &None), half(&None, &change.to)]
+        }
+        _ => vec![change.clone()],
+    }
+}
+
+/// The name of one side, written as git writes it: in quotation marks where it has
+/// anything in it that could be mistaken.
+fn name(side: &str, path: &[u8]) -> String {
+    let plain = std::str::from_utf8(path).is_ok_and(|name| {
+        text::line(name).text == name && !name.contains('"') && !name.ends_with(' ')
+    });
+    if plain {
+        return format!("{side}/{}", String::from_utf8_lossy(path));
+    }
+    let written: String = path
+        .iter()
+        .map(|byte| match byte {
+            b'"' | b'\\' => format!("\\{}", char::from(*byte)),
+            b' '..=b'~' => char::from(*byte).to_string(),
+            byte => format!("\\{byte:03o}"),
+        })
+        .collect();
+    format!("\"{side}/{written}\"")
+}
+
 fn header(shown: &mut String, change: &Change, strong: Style) {
-    let name = text::line(&path::display(&change.path)).text;
     let kind = |entry: &Entry| match &entry.node {
         Node::File { .. } => 0o100_000,
         Node::Directory(_) => 0o040_000,
         Node::Symlink { .. } => 0o120_000,
         Node::Special { .. } => 0o010_000,
     };
-    let mode = |entry: &Entry| format!("{:06o}", kind(entry) | entry.mode);
-    shown.push_str(&format!("{strong}diff --git a/{name} b/{name}{strong:#}\n"));
+    let mode = |entry: &Entry| match entry.node {
+        Node::Symlink { .. } => "120000".to_owned(), // permissions mean nothing
+        _ => format!("{:06o}", kind(entry) | entry.mode),
+    };
+    let (old, new) = (name("a", &change.path), name("b", &change.path));
+    shown.push_str(&format!("{strong}diff --git {old} {new}{strong:#}\n"));
     match (&change.from, &change.to) {
         (None, Some(to)) => shown.push_str(&format!("new file mode {}\n", mode(to))),
-        (Some(from), None) => shown.push_str(&format!("deleted file mode {}\n", mode(from))),
+        (Some(from), None) => {
+            shown.push_str(&format!("deleted file mode {}\n", mode(from)));
+            if matches!(from.node, Node::File { size: 0, .. }) {
+                // Without a hunk, it is only this that tells `patch` to delete it.
+                shown.push_str("index e69de29..0000000\n");
+            }
+        }
         (Some(from), Some(to)) if mode(from) != mode(to) => {
             shown.push_str(&format!("old mode {}\nnew mode {}\n", mode(from), mode(to)));
         }
         _ => {}
     }
+}
+
+/// What differs in a database or state: for people made safe, as data exact.
+pub(super) fn of_part(part: &PartChange, mode: Mode) -> String {
+    let name = text::line(&part.to.subject.name()).text;
+    if mode != Mode::Text {
+        return format!("{name}\n{}", part.text);
+    }
+    let safe: String = part
+        .text
+        .lines()
+        .map(|line| text::line(line).text + "\n")
+        .collect();
+    format!("{STRONG}{name}{STRONG:#}\n{safe}")
+}
+
+/// Whether every change can be shown line by line, and exactly.
+pub(super) fn is_text(
+    state: &State,
+    objects: &Objects,
+    root: &Path,
+    changes: &[Change],
+) -> Result<bool, CliError> {
+    for change in changes {
+        let (old, new) = sides(state, objects, root, change)?;
+        let exact = std::str::from_utf8(&old).is_ok() && std::str::from_utf8(&new).is_ok();
+        if !exact || matches!(compare(&old, &new, 0), Comparison::Binary) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn statistics(

@@ -60,7 +60,11 @@ pub(super) struct Listed {
     bytes: u64,
     /// How many bytes the store grew by.
     size: u64,
-    /// The hash of its files.
+    /// The change that it authorised; it authorises no other.
+    spent_by: Option<String>,
+    /// The databases and states in it.
+    parts: Vec<String>,
+    /// The hash of everything in it.
     hash: String,
     /// The directory it is of.
     workspace: String,
@@ -85,6 +89,8 @@ impl Listed {
                     Size(self.bytes)
                 ),
             ),
+            ("outside", self.parts.join("; ")),
+            ("used up by", text(&self.spent_by)),
             (
                 "expiry",
                 self.expiry.clone().unwrap_or_else(|| "never".to_owned()),
@@ -108,7 +114,9 @@ impl Listed {
             files: record.files.files,
             bytes: record.files.bytes,
             size: record.size,
-            hash: format!("sha256:{}", record.files.hash),
+            spent_by: snapshot.spent.as_ref().map(ToString::to_string),
+            parts: record.parts.iter().map(|part| part.summary()).collect(),
+            hash: format!("sha256:{}", snapshot.hash()),
             workspace: snapshot.workspace.display().to_string(),
         }
     }
@@ -167,10 +175,14 @@ fn line(one: &Listed) -> String {
     if one.automatic {
         marks.push("automatic");
     }
+    if one.spent_by.is_some() {
+        marks.push("used up");
+    }
+    marks.extend(one.parts.iter().map(String::as_str));
     let marks = if marks.is_empty() {
         String::new()
     } else {
-        format!("  [{}]", marks.join(", "))
+        format!("  [{}]", text::line(&marks.join(", ")).text)
     };
     let reason = one.reason.as_deref().unwrap_or("");
     format!(

@@ -82,7 +82,15 @@ fn document(state: &State, action: &Action) -> Result<ActionDocument, CliError> 
         .find(action.before.as_str())
         .and_then(|before| Ok((before, state.find(action.after.as_str())?)));
     let changes = match sides {
-        Ok((before, after)) => Some(documents(&state.changes_between(&before, &after)?)),
+        Ok((before, after)) => {
+            let mut changes = documents(&state.changes_between(&before, &after)?);
+            let parts = state.changed_parts(&before, &after);
+            changes.extend(parts.into_iter().map(|path| ChangeDocument {
+                path,
+                change: "modified",
+            }));
+            Some(changes)
+        }
         Err(StateError::NotFound { .. }) => None, // collected
         Err(error) => return Err(error.into()),
     };

@@ -142,7 +142,13 @@ fn reply(state: &State, goal: &Goal<'_>, restored: &Restored) -> Result<RestoreR
         rolled_back: restored.matches,
         restored: restored.matches,
         restored_to,
-        changes_reverted: documents(&restored.changes),
+        changes_reverted: documents(&restored.changes)
+            .into_iter()
+            .chain(restored.parts.iter().map(|part| ChangeDocument {
+                path: part.subject.name(),
+                change: "modified",
+            }))
+            .collect(),
         verification: Verification {
             pre_state_hash: hash(restored.pre_hash),
             post_state_hash: hash(restored.post_hash),
@@ -222,17 +228,26 @@ fn show_plan(
         .cloned()
         .collect();
     let objects = state.objects()?;
-    let diff = diff::unified(
+    let mut diff = diff::unified(
         state,
         &objects,
         &workspace.root,
         &visible,
         diff::Colours::None,
     )?;
+    for part in &preview.parts {
+        diff.push_str(&diff::of_part(part, context.console.mode));
+    }
     let reply = PlanReply {
         dry_run: true,
         rolled_back: false,
-        changes: documents(&preview.changes),
+        changes: documents(&preview.changes)
+            .into_iter()
+            .chain(preview.parts.iter().map(|part| ChangeDocument {
+                path: part.to.subject.name(),
+                change: "modified",
+            }))
+            .collect(),
         kept: preview.kept.iter().map(Into::into).collect(),
         diff,
     };

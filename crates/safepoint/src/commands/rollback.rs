@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use safepoint_model::{Clock, Exit};
 use safepoint_state::scope::{Cover, Scope};
-use safepoint_state::{Goal, Snapshot, StateError, Workspace, manifest_path};
+use safepoint_state::{Goal, Part, Snapshot, StateError, Workspace, manifest_path};
 
-use super::restoring;
+use super::{outside, restoring};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::world::SystemClock;
@@ -54,11 +54,17 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         let found = safepoint_state::tree::entry_at(&reader, &snapshot.record.files, path);
         found.is_ok_and(|found| found.is_some())
     };
-    let scope = Scope::parse_among(&workspace.root, &here, &arguments.paths, &captured)?;
+    let chosen = outside::split(context, &arguments.paths)?;
+    let parts = chosen_parts(&snapshot, &chosen, arguments.paths.is_empty())?;
+    let scope = match chosen.paths.is_empty() && !arguments.paths.is_empty() {
+        true => Scope::nothing(),
+        false => Scope::parse_among(&workspace.root, &here, &chosen.paths, &captured)?,
+    };
     refuse_unknown(&state, &snapshot, &workspace, &scope)?;
     let goal = Goal::Snapshot {
         snapshot: &snapshot,
         scope,
+        parts,
     };
     restoring::run(
         context,
@@ -68,6 +74,32 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         arguments.dry_run,
         arguments.identity.as_deref(),
     )
+}
+
+/// The databases and states that are meant: all of them, or those that were named.
+fn chosen_parts(
+    snapshot: &Snapshot,
+    chosen: &outside::Chosen,
+    all: bool,
+) -> Result<Vec<Part>, CliError> {
+    let known = &snapshot.record.parts;
+    if all {
+        return Ok(known.clone());
+    }
+    chosen
+        .subjects
+        .iter()
+        .map(|subject| {
+            let found = known
+                .iter()
+                .find(|part| part.subject.name() == subject.name());
+            found.cloned().ok_or_else(|| {
+                CliError::State(StateError::EmptyScope {
+                    scope: subject.name(),
+                })
+            })
+        })
+        .collect()
 }
 
 /// Where a snapshot is restored: where it was made, or, when that directory was

@@ -5,7 +5,8 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 use super::{
-    checkpoint, diff, du, gc, init, list, log, pin, restoring, show, status, trail, verify, watch,
+    audit, checkpoint, diff, du, gc, init, list, log, mutate, pin, restoring, show, state, status,
+    trail, verify, watch,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -42,6 +43,7 @@ struct ErrorFields {
 /// Every published schema, by name.
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("audit", schema_for!(audit::AuditReply)),
         ("checkpoint", schema_for!(checkpoint::CheckpointReply)),
         ("diff", schema_for!(diff::DiffReply)),
         ("du", schema_for!(du::Usage)),
@@ -50,10 +52,12 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("init", schema_for!(init::Initialised)),
         ("list", schema_for!(list::CheckpointList)),
         ("log", schema_for!(log::ActionLog)),
+        ("mutate", schema_for!(mutate::MutateReply)),
         ("pin", schema_for!(pin::PinReply)),
         ("rollback", schema_for!(restoring::RestoreReply)),
         ("rollback-plan", schema_for!(restoring::PlanReply)),
         ("show", schema_for!(show::CheckpointDocument)),
+        ("state", schema_for!(state::StateReply)),
         ("status", schema_for!(status::Status)),
         (
             "trail-check-proof",

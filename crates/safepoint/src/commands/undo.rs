@@ -76,6 +76,7 @@ fn observe(
     }
     let wanted = Wanted {
         scope: &scope,
+        parts: Vec::new(),
         reason: Some("before undo".to_owned()),
         kind: None,
         expiry: safepoint_state::automatic_expiry(state.now()),

@@ -55,9 +55,9 @@ pub(crate) struct File {
 #[serde(deny_unknown_fields)]
 pub(crate) struct StateProvider {
     /// Prints the state on standard output.
-    capture: String,
+    pub(crate) capture: String,
     /// Takes it back on standard input.
-    restore: String,
+    pub(crate) restore: String,
 }
 
 impl File {

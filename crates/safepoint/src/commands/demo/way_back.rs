@@ -33,6 +33,7 @@ pub(super) fn show(show: &mut Show<'_>, room: &Path) -> Result<bool, CliError> {
     let workspace = Workspace {
         root: std::fs::canonicalize(&project)?,
         rules: Rules::new(Patterns::default())?,
+        providers: Default::default(),
     };
 
     show.step("A checkpoint is made of a project, ignored files and all")?;
@@ -90,6 +91,7 @@ fn open(room: &Path) -> Result<State, CliError> {
         lock_timeout: Duration::from_secs(30),
         cap: None,
         actor: "agent:sample".parse().map_err(name)?,
+        variables: Vec::new(),
     };
     Ok(State::open(super::open(room)?, around)?)
 }
@@ -98,6 +100,7 @@ fn checkpoint(state: &State, workspace: &Workspace, reason: &str) -> Result<Stri
     let scope = Scope::everything();
     let wanted = Wanted {
         scope: &scope,
+        parts: Vec::new(),
         reason: Some(reason.to_owned()),
         kind: None,
         expiry: Expiry::Never,

@@ -69,7 +69,7 @@ fn field(text: &str) -> Result<FieldFilter, CliError> {
 }
 
 /// A time, or a span before now.
-fn moment(text: &str) -> Result<Timestamp, CliError> {
+pub(in crate::commands) fn moment(text: &str) -> Result<Timestamp, CliError> {
     if let Ok(time) = Timestamp::parse(text) {
         return Ok(time);
     }

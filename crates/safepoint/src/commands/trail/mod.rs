@@ -2,7 +2,7 @@
 
 pub(crate) mod check_proof;
 pub(crate) mod export;
-pub(crate) mod filter;
+pub(super) mod filter;
 pub(crate) mod head;
 pub(crate) mod list;
 pub(crate) mod note;

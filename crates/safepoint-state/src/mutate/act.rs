@@ -1,0 +1,441 @@
+//! Doing it: steps on files by a plan, everything else by whatever owns it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use safepoint_database::{SqlChange, Verdict as SqlVerdict};
+use safepoint_store::fault;
+
+use super::authority::{self, Reach};
+use super::operation::Operation;
+use super::picture::Picture;
+use super::place::{self, LastLink, Place, Target};
+use super::{Found, Secured};
+use crate::StateError;
+use crate::capture::Capture;
+use crate::edit::{self, Change as Structured, Format};
+use crate::objects::Objects;
+use crate::part::Subject;
+use crate::path::{self, TreePath};
+use crate::restore::{Journal, Phase, Plan};
+use crate::run::{self, Run, What, Whole};
+use crate::scan::{Progress, Sink};
+use crate::scope::Scope;
+use crate::state::{State, Workspace};
+use crate::tree::{Moment, Subtree};
+
+/// A command that takes longer was not meant to.
+const COMMAND_LIMIT: Duration = Duration::from_secs(600);
+
+/// What a run of steps on files will do.
+pub(super) struct Planned {
+    plan: Plan,
+    files: Subtree,
+    pub(super) meant: BTreeSet<TreePath>,
+    lines: Vec<String>,
+    structure: Vec<String>,
+    warnings: Vec<String>,
+    /// How many steps it is made of.
+    steps: usize,
+}
+
+impl Planned {
+    /// Every path that will be touched.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &TreePath> {
+        self.plan.changes.iter().map(|change| &change.path)
+    }
+}
+
+/// What has been done.
+#[derive(Default)]
+pub(super) struct Acted {
+    /// Paths that were meant to change, and what is below them.
+    pub(super) meant: BTreeSet<TreePath>,
+    /// The tree that steps on files alone lead to.
+    pub(super) wanted: Option<Subtree>,
+    pub(super) lines: Vec<String>,
+    pub(super) structure: Vec<String>,
+    pub(super) warnings: Vec<String>,
+    pub(super) output: Option<String>,
+    /// Queries that decided about SQL, and what they said.
+    pub(super) queries: Vec<(String, String)>,
+}
+
+impl State {
+    /// Plans the steps on files that come first.
+    pub(super) fn first_picture(
+        &self,
+        workspace: &Workspace,
+        secured: &Secured,
+        objects: &Objects,
+    ) -> Result<Option<Planned>, StateError> {
+        let count = file_steps(&secured.steps);
+        if count == 0 {
+            return Ok(None);
+        }
+        let steps = secured.steps.get(..count).unwrap_or_default();
+        self.plan_files(workspace, secured, &secured.capture, objects, steps)
+            .map(Some)
+    }
+
+    fn plan_files(
+        &self,
+        workspace: &Workspace,
+        secured: &Secured,
+        present: &Capture,
+        objects: &Objects,
+        steps: &[Found],
+    ) -> Result<Planned, StateError> {
+        let reader = objects.reader();
+        let mut picture = Picture::new(present.files, &reader, moment(self.now()));
+        for found in steps {
+            let Target::Place(place) = &found.target else {
+                continue;
+            };
+            refuse_locked(workspace, place)?;
+            if let Some(other) = &found.other {
+                refuse_locked(workspace, other)?;
+            }
+            let here = workspace.root.join(path::as_path(&place.path));
+            let inside = |name: &str| -> Result<Place, StateError> {
+                let found = place::find(&workspace.root, &here, name, LastLink::Follow)?;
+                let target = Target::Place(found.clone());
+                authority::covers(&secured.checkpoint, present, &target, Reach::Itself)?;
+                refuse_locked(workspace, &found)?;
+                Ok(found)
+            };
+            picture.carry_out(place, &found.step.operation, found.other.as_ref(), &inside)?;
+        }
+        let mut planned = Planned {
+            plan: Plan::nothing(),
+            files: present.files,
+            meant: std::mem::take(&mut picture.meant),
+            lines: std::mem::take(&mut picture.lines),
+            structure: std::mem::take(&mut picture.structure),
+            warnings: std::mem::take(&mut picture.warnings),
+            steps: steps.len(),
+        };
+        let writer = objects.writer();
+        planned.files = picture.keep(&writer)?;
+        writer.finish()?;
+        let mut target = secured.before.record.clone();
+        target.files = planned.files;
+        target.git = present.git;
+        let reader = objects.reader();
+        planned.plan = crate::restore::identical(
+            &reader,
+            &reader,
+            &workspace.root,
+            present,
+            &target,
+            &secured.scope,
+            &Sink::Nowhere,
+        )?;
+        if let Some(kept) = planned.plan.kept.first() {
+            return Err(StateError::Protected {
+                path: kept.path.clone(),
+                why: kept.why.clone(),
+            });
+        }
+        Ok(planned)
+    }
+
+    /// Does all steps, one after the other.
+    pub(super) fn act(
+        &self,
+        workspace: &Workspace,
+        secured: &Secured,
+        objects: &Objects,
+        first: Option<Planned>,
+        journal: &Journal,
+    ) -> Result<Acted, StateError> {
+        let mut acted = Acted::default();
+        let mut done = 0;
+        let mut planned = first;
+        while done < secured.steps.len() {
+            let rest = secured.steps.get(done..).unwrap_or_default();
+            let count = file_steps(rest);
+            if count > 0 {
+                let planned = match planned.take() {
+                    Some(planned) => planned,
+                    None => {
+                        let present = self.look_stored(workspace, &secured.scope, objects)?;
+                        let steps = rest.get(..count).unwrap_or_default();
+                        self.plan_files(workspace, secured, &present, objects, steps)?
+                    }
+                };
+                done += planned.steps;
+                self.put(workspace, secured, objects, planned, journal, &mut acted)?;
+                continue;
+            }
+            let Some(found) = rest.first() else { break };
+            journal
+                .clone()
+                .advance(Phase::Applying, &self.journal_directory())?;
+            fault::point("mutate.outside");
+            acted.wanted = None;
+            self.outside(workspace, found, &mut acted)?;
+            done += 1;
+        }
+        Ok(acted)
+    }
+
+    /// Puts a plan into the tree.
+    fn put(
+        &self,
+        workspace: &Workspace,
+        secured: &Secured,
+        objects: &Objects,
+        planned: Planned,
+        journal: &Journal,
+        acted: &mut Acted,
+    ) -> Result<(), StateError> {
+        let reader = objects.reader();
+        let journals = self.journal_directory();
+        let mut touching = || journal.clone().advance(Phase::Applying, &journals);
+        crate::restore::put_files(
+            &workspace.root,
+            &planned.plan,
+            (&planned.files, secured.capture.git.as_ref()),
+            &reader,
+            &mut touching,
+        )?;
+        touch_parents(workspace, &secured.scope, &planned);
+        acted.meant.extend(planned.meant);
+        acted.lines.extend(planned.lines);
+        acted.structure.extend(planned.structure);
+        acted.warnings.extend(planned.warnings);
+        acted.wanted = Some(planned.files);
+        Ok(())
+    }
+
+    /// A step that is not on files.
+    fn outside(
+        &self,
+        workspace: &Workspace,
+        found: &Found,
+        acted: &mut Acted,
+    ) -> Result<(), StateError> {
+        match (&found.step.operation, &found.target) {
+            (
+                Operation::Sql { sql, verify },
+                Target::Part(Subject::Database { address, variable }),
+            ) => {
+                let database = self.database(&address.whole(), variable.as_deref())?;
+                let change = SqlChange {
+                    statements: sql.clone(),
+                    check: verify.clone(),
+                };
+                let done = database.change(&change, &mut |trial| match trial.passes() {
+                    true => SqlVerdict::Keep,
+                    false => SqlVerdict::Drop,
+                })?;
+                if let Some(query) = verify {
+                    let said = told(done.trial.check.as_deref().unwrap_or_default());
+                    if !done.trial.passes() {
+                        return Err(StateError::CheckFailed {
+                            check: query.clone(),
+                            why: format!("it answered {said}"),
+                        });
+                    }
+                    acted.queries.push((query.clone(), said));
+                }
+                Ok(())
+            }
+            (
+                Operation::State {
+                    value,
+                    patch,
+                    merge,
+                },
+                Target::Part(Subject::State { key }),
+            ) => {
+                let new = match (value, patch, merge) {
+                    (Some(value), ..) => serde_json::to_vec(value)
+                        .map_err(|error| StateError::Unsupported(error.to_string()))?,
+                    (None, patch, merge) => {
+                        let change = match patch {
+                            Some(patch) => Structured::Patch(patch.clone()),
+                            None => Structured::Merge(merge.clone().unwrap_or_default()),
+                        };
+                        let old = self.present_state(workspace, key)?.unwrap_or_default();
+                        let done = edit::change(Format::Json, &old, &change).map_err(|error| {
+                            StateError::Inapplicable {
+                                target: format!("state:{key}"),
+                                why: error.to_string(),
+                                suggestion: error.suggestion(),
+                            }
+                        })?;
+                        done.bytes
+                    }
+                };
+                self.restore_state(workspace, key, Some(&new))
+            }
+            (
+                Operation::Command {
+                    argv,
+                    env,
+                    stdin,
+                    timeout,
+                },
+                Target::Place(place),
+            ) => {
+                let full = workspace.root.join(path::as_path(&place.path));
+                let directory = match full.is_dir() {
+                    true => full,
+                    false => workspace.root.clone(),
+                };
+                let mut variables = self.around.variables.clone();
+                variables.retain(|(name, _)| !env.iter().any(|(given, _)| name == given.as_str()));
+                variables.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
+                let words: Vec<OsString> = argv.iter().map(OsString::from).collect();
+                let limit = timeout.map_or(COMMAND_LIMIT, |span| {
+                    Duration::from_micros(span.as_micros())
+                });
+                acted.meant.insert(place.path.clone());
+                let ran = run::run(&Run {
+                    what: What::Program(&words),
+                    directory: &directory,
+                    variables: &variables,
+                    input: stdin.as_ref().map(|text| text.as_bytes()),
+                    limit,
+                    whole: Whole::No,
+                })
+                .map_err(|error| StateError::CommandFailed {
+                    command: argv.join(" "),
+                    why: error.to_string(),
+                })?;
+                if !ran.succeeded() {
+                    return Err(StateError::CommandFailed {
+                        command: argv.join(" "),
+                        why: ran.failure(),
+                    });
+                }
+                let said = String::from_utf8_lossy(&ran.output).into_owned();
+                acted.output = Some(match acted.output.take() {
+                    Some(before) => before + &said,
+                    None => said,
+                });
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn look_stored(
+        &self,
+        workspace: &Workspace,
+        scope: &Scope,
+        objects: &Objects,
+    ) -> Result<Capture, StateError> {
+        let writer = objects.writer();
+        let capture = {
+            let sink = Sink::Store(&writer);
+            self.look(workspace, scope, objects, &sink, &Progress::default())?
+        };
+        writer.finish()?;
+        Ok(capture)
+    }
+}
+
+/// What a query answered, on one line.
+fn told(rows: &[safepoint_database::Row]) -> String {
+    let cell = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "NULL".to_owned());
+    let row = |row: &safepoint_database::Row| {
+        let cells: Vec<String> = row.iter().map(cell).collect();
+        cells.join(", ")
+    };
+    let shown: Vec<String> = rows.iter().take(5).map(row).collect();
+    match rows.len() {
+        0 => "no row".to_owned(),
+        1..=5 => shown.join("; "),
+        many => format!("{} and {} more rows", shown.join("; "), many - 5),
+    }
+}
+
+/// How many of the steps at the beginning are on files.
+fn file_steps(steps: &[Found]) -> usize {
+    let on_files = |found: &&Found| {
+        !matches!(
+            found.step.operation,
+            Operation::Sql { .. } | Operation::State { .. } | Operation::Command { .. }
+        )
+    };
+    steps.iter().take_while(on_files).count()
+}
+
+/// A file that another program has locked is not changed behind its back.
+fn refuse_locked(workspace: &Workspace, place: &Place) -> Result<(), StateError> {
+    use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+    use rustix::fs::{fcntl_lock, flock, openat, statat};
+    let (parent, name) = path::split(&place.path);
+    let Some(directory) = directory(workspace, parent) else {
+        return Ok(()); // there is nothing yet
+    };
+    let regular = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_file());
+    if !regular {
+        return Ok(());
+    }
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = openat(&directory, name, flags | OFlags::RDWR, Mode::empty()) else {
+        return Ok(()); // one that may not be opened tells so when it is written
+    };
+    let locked = |result: Result<(), rustix::io::Errno>| {
+        matches!(
+            result,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS)
+        )
+    };
+    if locked(flock(&file, FlockOperation::NonBlockingLockExclusive))
+        || locked(fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive))
+    {
+        let path = workspace.root.join(path::as_path(&place.path));
+        return Err(StateError::TargetLocked { path });
+    }
+    Ok(())
+}
+
+/// The handle of a directory in the workspace, by no link; `None` when there is none.
+fn directory(workspace: &Workspace, path: &[u8]) -> Option<OwnedFd> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = openat(CWD, &workspace.root, flags, Mode::empty()).ok()?;
+    crate::scan::open_beneath(root.as_fd(), path).ok()?
+}
+
+/// Directories of which the scope has only a part keep their metadata; their time moves
+/// all the same, because something in them changed.
+fn touch_parents(workspace: &Workspace, scope: &Scope, planned: &Planned) {
+    use crate::scope::Cover;
+    use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+    let parents: BTreeSet<&[u8]> = planned.paths().map(|path| path::split(path).0).collect();
+    let time = |nanos| Timespec {
+        tv_sec: 0,
+        tv_nsec: nanos,
+    };
+    for parent in parents {
+        if parent.is_empty() || scope.cover(parent) == Cover::Everything {
+            continue;
+        }
+        let times = Timestamps {
+            last_access: time(UTIME_OMIT),
+            last_modification: time(UTIME_NOW),
+        };
+        // A directory that may not be touched has still been changed.
+        if let Some(handle) = directory(workspace, parent) {
+            let _ = futimens(&handle, &times);
+        }
+    }
+}
+
+/// The present as file systems keep it.
+pub(super) fn moment(now: safepoint_model::Timestamp) -> Moment {
+    let micros = now.as_micros();
+    Moment {
+        seconds: micros.div_euclid(1_000_000),
+        nanos: u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0),
+    }
+}

@@ -1,0 +1,374 @@
+//! Changing something under a checkpoint: judge the authority, secure, act,
+//! verify, keep or roll back, record.
+//!
+//! ```text
+//! authority ─ a checkpoint that is whole, in time, not used up, and covers the targets
+//!   └ look ─ what is there now, kept as the state before
+//!       └ picture ─ operations on files are tried on a copy of the tree
+//!           └ journal, trail ─ the intent, before the effect
+//!               └ act ─ renames relative to held handles; SQL; states; a command
+//!                   └ look again, run the user's check
+//!                       └ keep: one transaction records it and uses the checkpoint up
+//!                         or roll back: as it was, and the checkpoint is still good
+//! ```
+//!
+//! One process at a time changes a workspace. Killed in the middle, the next
+//! command takes back what was done to files, and says where it cannot know.
+
+mod act;
+mod authority;
+pub mod operation;
+mod picture;
+mod place;
+mod record;
+mod seen;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use safepoint_model::{ActionId, Timestamp};
+use safepoint_store::fault;
+use serde_json::Value;
+
+pub use operation::{Operation, OperationError, Step};
+pub use verdict::{Checked, Outcome, Verdict, Weight};
+
+use crate::StateError;
+use crate::capture::Capture;
+use crate::lock::Hold;
+use crate::objects::Objects;
+use crate::part::{Part, Subject};
+use crate::path::TreePath;
+use crate::restore::PartChange;
+use crate::scan::{Progress, Sink};
+use crate::scope::Scope;
+use crate::snapshot::{Snapshot, SnapshotId};
+use crate::state::{State, Workspace};
+use crate::tree::Change;
+use authority::Reach;
+use place::{LastLink, Place, Target};
+
+/// A change that somebody wants.
+#[derive(Clone, Debug)]
+pub struct Mutation<'a> {
+    /// The checkpoint that allows it; the beginning of its id is enough.
+    pub checkpoint: &'a str,
+    /// What is to be done, in order; all of it or nothing.
+    pub steps: Vec<Step>,
+    /// What relative paths are relative to.
+    pub here: &'a Path,
+    /// The targets that are databases and states, by how they are given.
+    pub subjects: BTreeMap<String, Subject>,
+    /// A line for the shell that must succeed.
+    pub check: Option<&'a str>,
+    /// How long that may take.
+    pub check_limit: Duration,
+    /// Whether a change beside the targets is a failure.
+    pub beside: Beside,
+    /// What becomes of a change that does not hold.
+    pub failed: FailedCheck,
+}
+
+/// What a change beside the targets means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// It is told.
+    Tell,
+    /// It makes the whole change a failure.
+    Fail,
+}
+
+/// What becomes of a change that does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedCheck {
+    /// It is rolled back.
+    RollBack,
+    /// It stays, and is told.
+    Keep,
+}
+
+/// A target, before or after.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Which.
+    pub target: String,
+    /// What it was; null for nothing.
+    pub state: Value,
+}
+
+/// A change that was made and kept.
+#[derive(Clone, Debug)]
+pub struct Mutated {
+    /// The action that this is in the log.
+    pub action: ActionId,
+    /// The checkpoint that allowed it.
+    pub checkpoint: SnapshotId,
+    /// The state before: the checkpoint, unless something had happened since.
+    pub before: Snapshot,
+    /// The state after.
+    pub after: SnapshotId,
+    /// The targets before.
+    pub previous: Vec<Seen>,
+    /// When that was read.
+    pub captured: Timestamp,
+    /// The targets after, read back.
+    pub new: Vec<Seen>,
+    /// When that was read.
+    pub verified: Timestamp,
+    /// Every path that changed.
+    pub changes: Vec<Change>,
+    /// Databases and states that changed.
+    pub parts: Vec<PartChange>,
+    /// What changed besides the targets.
+    pub beside: Vec<TreePath>,
+    /// What was checked.
+    pub verdict: Verdict,
+    /// Where text was touched: `path:line`.
+    pub lines: Vec<String>,
+    /// What changed in structured files.
+    pub structure: Vec<String>,
+    /// What a command printed.
+    pub output: Option<String>,
+    /// What else is to be known.
+    pub warnings: Vec<String>,
+}
+
+/// A change that was not made, or was taken back.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// Why.
+    pub error: StateError,
+    /// The targets before, as far as it had come.
+    pub previous: Vec<Seen>,
+    /// When that was read.
+    pub captured: Option<Timestamp>,
+    /// What was checked, where it came to that.
+    pub verdict: Option<Verdict>,
+    /// The action under which the trail tells of it.
+    pub action: Option<ActionId>,
+}
+
+impl From<StateError> for Box<Failed> {
+    fn from(error: StateError) -> Self {
+        Self::new(Failed {
+            error,
+            previous: Vec::new(),
+            captured: None,
+            verdict: None,
+            action: None,
+        })
+    }
+}
+
+/// A step whose target was found.
+struct Found {
+    step: Step,
+    target: Target,
+    /// Where a `move` leads.
+    other: Option<Place>,
+}
+
+/// Everything that is known before anything is done.
+struct Secured {
+    checkpoint: Snapshot,
+    scope: Scope,
+    before: Snapshot,
+    capture: Capture,
+    steps: Vec<Found>,
+    action: ActionId,
+    previous: Vec<Seen>,
+    captured: Timestamp,
+}
+
+impl State {
+    /// Makes a change, or nothing.
+    pub fn mutate(
+        &self,
+        workspace: &Workspace,
+        mutation: &Mutation<'_>,
+        progress: &Progress,
+    ) -> Result<Mutated, Box<Failed>> {
+        let workspace = &workspace.without(mutation.subjects.values())?;
+        let _held = self.hold(&workspace.root, Hold::Alone)?;
+        self.refuse_unfinished(&workspace.root)?;
+        let objects = self.objects()?;
+        let secured = self.secure(workspace, mutation, &objects, progress)?;
+        let failed = |error: StateError, verdict: Option<Verdict>| {
+            Box::new(Failed {
+                error,
+                previous: secured.previous.clone(),
+                captured: Some(secured.captured),
+                verdict,
+                action: Some(secured.action.clone()),
+            })
+        };
+        // What does not apply to files shows here, before anything is touched.
+        let first = self
+            .first_picture(workspace, &secured, &objects)
+            .map_err(|error| {
+                let told = self.record_refusal(workspace, &secured, &error);
+                failed(told.err().unwrap_or(error), None)
+            })?;
+        let journal = self
+            .begin(workspace, mutation, &secured, &first)
+            .map_err(|error| failed(error, None))?;
+        fault::point("mutate.begun");
+        let acted = self.act(workspace, &secured, &objects, first, &journal);
+        fault::point("mutate.acted");
+        let ended = acted
+            .map_err(|error| (error, None))
+            .and_then(|acted| self.conclude(workspace, mutation, &secured, &objects, acted))
+            .and_then(|concluded| {
+                let kept = self.keep(workspace, &secured, &objects, concluded, &journal);
+                kept.map_err(|error| (error, None))
+            });
+        ended.map_err(|(error, verdict)| {
+            // A check may have changed more than the operations meant to.
+            let journal = match mutation.check {
+                Some(_) => journal.within(&secured.scope),
+                None => journal,
+            };
+            let back = self.take_back(workspace, &secured, &objects, &journal, &error, progress);
+            failed(back.err().unwrap_or(error), verdict)
+        })
+    }
+
+    /// Judges the authority, finds the targets, and keeps what is there now.
+    fn secure(
+        &self,
+        workspace: &Workspace,
+        mutation: &Mutation<'_>,
+        objects: &Objects,
+        progress: &Progress,
+    ) -> Result<Secured, StateError> {
+        let checkpoint = self.authority(workspace, mutation.checkpoint)?;
+        let scope = Scope::stored(&checkpoint.record.scope)?;
+        let steps = self.targets(workspace, mutation)?;
+        let writer = objects.writer();
+        let capture = {
+            let sink = Sink::Store(&writer);
+            self.look(workspace, &scope, objects, &sink, progress)?
+        };
+        for found in &steps {
+            let reach = Reach::of(&found.step.operation);
+            authority::covers(&checkpoint, &capture, &found.target, reach)?;
+            if let Some(other) = &found.other {
+                let other = Target::Place(other.clone());
+                authority::covers(&checkpoint, &capture, &other, Reach::Itself)?;
+            }
+        }
+        // A command or a check may reach everything that the checkpoint covers; operations
+        // on files reach none of it, and need not wait for a database.
+        let anything = |found: &Found| matches!(found.step.operation, Operation::Command { .. });
+        let all = mutation.check.is_some() || steps.iter().any(anything);
+        let known = checkpoint.record.parts.iter().map(|part| &part.subject);
+        let known = known.filter(|_| all);
+        let targets = steps.iter().filter_map(|found| match &found.target {
+            Target::Part(subject) => Some(subject),
+            Target::Place(_) => None,
+        });
+        let mut parts: Vec<Part> = Vec::new();
+        for subject in known.chain(targets) {
+            if !parts.iter().any(|part| part.subject == *subject) {
+                parts.push(self.capture_part(workspace, subject, &writer, &mut Vec::new())?);
+            }
+        }
+        let grown = writer.finish()?;
+        let captured = self.now();
+        let reader = objects.reader();
+        if let Err(error) = authority::refuse_unrestorable(&reader, &checkpoint, &capture, &steps) {
+            objects.heal()?; // so that the next checkpoint stores anew what cannot be read
+            return Err(error);
+        }
+        let previous = steps
+            .iter()
+            .map(|found| {
+                Ok(Seen {
+                    target: found.target.name(),
+                    state: seen::state_of(&reader, &capture.files, &parts, &found.target)?,
+                })
+            })
+            .collect::<Result<Vec<_>, StateError>>()?;
+        let action = ActionId::generate(&*self.around.entropy)?;
+        let before = self.state_before(
+            workspace,
+            &checkpoint,
+            &scope,
+            &capture,
+            parts,
+            grown,
+            &action,
+        )?;
+        Ok(Secured {
+            checkpoint,
+            scope,
+            before,
+            capture,
+            steps,
+            action,
+            previous,
+            captured,
+        })
+    }
+
+    /// The targets of all steps, found.
+    fn targets(
+        &self,
+        workspace: &Workspace,
+        mutation: &Mutation<'_>,
+    ) -> Result<Vec<Found>, StateError> {
+        let find = |given: &str, last| place::find(&workspace.root, mutation.here, given, last);
+        mutation
+            .steps
+            .iter()
+            .map(|step| {
+                let given = step.target.as_deref().unwrap_or_default();
+                let subject = mutation.subjects.get(given).cloned();
+                let is_outside = matches!(
+                    step.operation,
+                    Operation::Sql { .. } | Operation::State { .. }
+                );
+                let target = match (subject, is_outside) {
+                    (Some(subject), true) => Target::Part(subject),
+                    (None, false) => Target::Place(find(given, LastLink::of(&step.operation))?),
+                    (Some(_), false) => {
+                        return Err(StateError::BadTarget {
+                            target: given.to_owned(),
+                            why: format!("`{}` is done to files", step.operation.name()),
+                        });
+                    }
+                    (None, true) => {
+                        return Err(StateError::BadTarget {
+                            target: given.to_owned(),
+                            why: match step.operation {
+                                Operation::Sql { .. } => "`sql` needs the address of a database",
+                                _ => "`state` needs a target like `state:NAME`",
+                            }
+                            .to_owned(),
+                        });
+                    }
+                };
+                let other = match &step.operation {
+                    Operation::Move { to, .. } => Some(find(to, LastLink::Keep)?),
+                    _ => None,
+                };
+                Ok(Found {
+                    step: step.clone(),
+                    target,
+                    other,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Target {
+    fn name(&self) -> String {
+        match self {
+            Self::Place(place) => place.given.clone(),
+            Self::Part(subject) => subject.name(),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Putting a plan into the tree for a change, with the same care as a going back.
+
+use std::path::Path;
+
+use safepoint_store::fault;
+
+use super::{Plan, apply, check, stage};
+use crate::StateError;
+use crate::objects::Reader;
+use crate::tree::Subtree;
+
+/// Stages, looks whether anything moved meanwhile, says `touching`, applies, and reads
+/// back. `trees` are the files and git directories that will be there.
+pub(crate) fn put_files(
+    root: &Path,
+    plan: &Plan,
+    trees: (&Subtree, Option<&Subtree>),
+    reader: &Reader<'_>,
+    touching: &mut dyn FnMut() -> Result<(), StateError>,
+) -> Result<(), StateError> {
+    let staged = stage::prepare(root, &plan.changes, reader)?;
+    apply::check_unchanged(root, &plan.changes)?;
+    let directories = plan.directories(reader, trees.0, trees.1)?;
+    touching()?;
+    fault::point("mutate.touching");
+    apply::Tree::open(root)?.apply(&plan.changes, &staged, &directories)?;
+    fault::point("mutate.applied");
+    stage::clear(root)?;
+    match check::is_as_planned(root, plan, &staged)? {
+        true => Ok(()),
+        false => Err(StateError::NotIdentical {
+            why: "what was written is not what is there".to_owned(),
+        }),
+    }
+}

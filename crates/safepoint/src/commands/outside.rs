@@ -1,0 +1,144 @@
+//! What a command line names besides files: `state:NAME`, databases, and
+//! `env:VARIABLE` for a database whose address is in the environment.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
+
+use safepoint_database::{Address, DatabaseError};
+use safepoint_state::{StateError, Subject, WantedPart};
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// A scope, sorted into what is in the workspace and what is not.
+pub(super) struct Chosen {
+    pub(super) paths: Vec<OsString>,
+    pub(super) subjects: Vec<Subject>,
+}
+
+/// Sorts a scope. A file whose name looks like an address is named as `./state:x`.
+pub(super) fn split(context: &Context, scope: &[OsString]) -> Result<Chosen, CliError> {
+    let mut chosen = Chosen {
+        paths: Vec::new(),
+        subjects: Vec::new(),
+    };
+    for one in scope {
+        match one
+            .to_str()
+            .map(|text| subject(context, text))
+            .transpose()?
+        {
+            Some(Some(subject)) => chosen.subjects.push(subject),
+            _ => chosen.paths.push(one.clone()),
+        }
+    }
+    Ok(chosen)
+}
+
+/// The state or database that a text names; `None` when it is a path.
+pub(super) fn subject(context: &Context, text: &str) -> Result<Option<Subject>, CliError> {
+    if let Some(key) = text.strip_prefix("state:") {
+        check_key(key)?;
+        return Ok(Some(Subject::State {
+            key: key.to_owned(),
+        }));
+    }
+    if let Some(rest) = text.strip_prefix("env:") {
+        return from_variable(context, rest).map(Some);
+    }
+    if Address::is_meant(text) {
+        let address = Address::parse(text, &here(context)).map_err(refused)?;
+        return Ok(Some(Subject::Database {
+            address,
+            variable: None,
+        }));
+    }
+    Ok(None)
+}
+
+/// `env:DATABASE_URL`, with `#TABLE,…` behind it to mean only some tables.
+fn from_variable(context: &Context, text: &str) -> Result<Subject, CliError> {
+    let (name, only) = match text.split_once('#') {
+        Some((name, only)) => (name, format!("#{only}")),
+        None => (text, String::new()),
+    };
+    let value = context.environment.text(name).ok_or(CliError::Invalid {
+        message: format!("the variable `{name}` is not set"),
+        suggestion: "it should hold the address of a database",
+    })?;
+    let whole = format!("{}{only}", value.split('#').next().unwrap_or_default());
+    let (address, _) = Address::parse_with_password(&whole, &here(context)).map_err(refused)?;
+    Ok(Subject::Database {
+        address,
+        variable: Some(name.to_owned()),
+    })
+}
+
+fn refused(error: safepoint_database::AddressError) -> CliError {
+    CliError::State(StateError::from(DatabaseError::from(error)))
+}
+
+fn check_key(key: &str) -> Result<(), CliError> {
+    let fine = |c: char| c.is_alphanumeric() || "._-/".contains(c);
+    if key.is_empty() || key.len() > 200 || !key.chars().all(fine) {
+        return Err(CliError::Invalid {
+            message: format!("`{key}` is no name for a state"),
+            suggestion: "names have letters, digits, `.`, `_`, `-` and `/`",
+        });
+    }
+    Ok(())
+}
+
+/// `KEY=JSON`, `KEY=@FILE` or `KEY=-`.
+pub(super) fn given_state(context: &Context, given: &str) -> Result<WantedPart, CliError> {
+    let (key, value) = given.split_once('=').ok_or(CliError::Invalid {
+        message: format!("`--state {given}` has no value"),
+        suggestion: "write `--state KEY=JSON`, `--state KEY=@FILE` or `--state KEY=-`",
+    })?;
+    check_key(key)?;
+    let bytes = text_or_file(context, value)?;
+    safepoint_model::json::read(&bytes, safepoint_model::json::Limits::default()).map_err(
+        |error| CliError::Invalid {
+            message: format!("`--state {key}`: {error}"),
+            suggestion: "the value of a state is JSON; a text has quotation marks around it",
+        },
+    )?;
+    Ok(WantedPart {
+        subject: Subject::State {
+            key: key.to_owned(),
+        },
+        value: Some(bytes),
+    })
+}
+
+/// A text, the content of `@FILE`, or standard input for `-`.
+pub(super) fn text_or_file(context: &Context, given: &str) -> Result<Vec<u8>, CliError> {
+    if given == "-" || given == "@-" {
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .read_to_end(&mut bytes)
+            .map_err(|error| CliError::File {
+                action: "read",
+                path: "-".into(),
+                error,
+            })?;
+        return Ok(bytes);
+    }
+    match given.strip_prefix('@') {
+        None => Ok(given.as_bytes().to_vec()),
+        Some(file) => {
+            let path = context.directory.join(file);
+            std::fs::read(&path).map_err(|error| CliError::File {
+                action: "read",
+                path,
+                error,
+            })
+        }
+    }
+}
+
+/// The directory that relative names are relative to.
+pub(super) fn here(context: &Context) -> PathBuf {
+    std::fs::canonicalize(&context.directory).unwrap_or_else(|_| context.directory.clone())
+}

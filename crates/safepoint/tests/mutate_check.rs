@@ -1,0 +1,298 @@
+//! Whether a change holds: the user's own check, what changed besides, and that
+//! nothing is left of a change that does not hold.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+#[path = "support/mutation.rs"]
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::{Still, actions, assert_sound, checkpoint, env, kinds, mutate, run, spent_by, text};
+use testkit::TestEnv;
+
+fn edit() -> Value {
+    json!({ "type": "edit", "changes": [{ "old": "two", "new": "2" }] })
+}
+
+fn some() -> TestEnv {
+    let env = env();
+    env.write("project/a.txt", "one\ntwo\n");
+    env.write("project/b.txt", "b\n");
+    env.write("project/d/c.txt", "c\n");
+    env
+}
+
+/// Whether a process runs: one that has ended but was not waited for does not.
+fn is_running(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[test]
+fn st_27_a_check_that_passes_keeps_the_change() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    // It runs in the workspace, sees what was done, and has nothing to read.
+    let line = "test \"$PWD\" = \"$WANTED\" && grep -q '^2$' a.txt && test -z \"$(cat)\"";
+    let operation = edit().to_string();
+    let arguments = [
+        "mutate",
+        "--json",
+        "--checkpoint",
+        &id,
+        "a.txt",
+        "--verify",
+        line,
+    ];
+    let mut command = env.command(&[&arguments[..], &["--operation", &operation]].concat());
+    let output = command.env("WANTED", env.project()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let verification = &reply["verification"];
+    assert_eq!(verification["verdict"], "PASS");
+    assert_eq!(verification["failures"], json!([]));
+    assert_eq!(
+        verification["coverage"],
+        json!({ "checked": 4, "total": 4, "percentage": 100.0 })
+    );
+    let names: Vec<&str> = verification["checks_run"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| check["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "checkpoint_whole",
+            "command",
+            "target_as_meant",
+            "nothing_else_changed"
+        ]
+    );
+    assert_eq!(verification["checks_run"][1]["type"], "assertion");
+    assert_eq!(verification["checks_run"][1]["target"], line);
+}
+
+#[test]
+fn st_27_a_check_that_fails_rolls_back_all_of_it() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let still = Still::of(&env.project());
+    let cases = [
+        ("echo why >&2; exit 3", "exit status: 3: why"),
+        (
+            "echo on standard output; false",
+            "exit status: 1: on standard",
+        ),
+        ("kill -9 $$", "signal: 9"),
+        ("sleep 1000", "it took too long"),
+        ("no-such-program-anywhere", "exit status: 127"),
+        ("head -c 3000000 /dev/zero; exit 1", "exit status: 1"),
+        // What it does to the workspace goes with it.
+        (
+            "echo x > b.txt; rm -r d; mkdir e; ln -s b.txt l; chmod 600 a.txt; exit 1",
+            "exit status: 1",
+        ),
+        ("rm a.txt; mkdir a.txt; exit 1", "exit status: 1"),
+        ("rm -r -- *; exit 1", "exit status: 1"),
+    ];
+    for (line, why) in cases {
+        let more = ["--verify", line, "--verify-timeout", "500ms"];
+        let reply = mutate(&env, &id, "a.txt", &edit(), &more).failed(1, "F513");
+        assert_eq!(reply["error"]["name"], "VERIFICATION_FAILED");
+        let message = text(&reply["error"]["message"]);
+        assert!(message.contains(why), "{message}");
+        let suggestion = text(&reply["error"]["suggestion"]);
+        assert!(
+            suggestion.contains("everything is as it was"),
+            "{suggestion}"
+        );
+        assert_eq!(reply["verification"]["verdict"], "FAIL");
+        assert_eq!(reply["verification"]["failures"][0]["check"], "command");
+        assert_eq!(reply["verification"]["failures"][0]["severity"], "high");
+        still.assert_back();
+        let action = text(&reply["action_id"]);
+        assert_eq!(
+            kinds(&env, &action),
+            ["mutation_started", "mutation_failed"],
+            "{line}"
+        );
+    }
+    assert_eq!(spent_by(&env, &id), None);
+    assert_sound(&env);
+    mutate(&env, &id, "a.txt", &edit(), &["--verify", "true"]).done();
+}
+
+#[test]
+fn st_27_a_failed_check_takes_a_command_back_too() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let still = Still::of(&env.project());
+    let line = "cd ..; rm -r d; echo x >> a.txt; echo new > new";
+    let command = json!({ "type": "command", "argv": ["sh", "-c", line] });
+    let more = ["--verify", "test -d d"];
+    mutate(&env, &id, "d", &command, &more).failed(1, "F513");
+    still.assert_back();
+    assert_eq!(spent_by(&env, &id), None);
+    assert_sound(&env);
+}
+
+#[test]
+fn st_27_outside_the_scope_nothing_is_rolled_back() {
+    let env = some();
+    let id = checkpoint(&env, &["a.txt"]);
+    let still = Still::of(&env.project().join("d"));
+    let more = ["--verify", "echo x > b.txt; exit 1"];
+    mutate(&env, &id, "a.txt", &edit(), &more).failed(1, "F513");
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap();
+    assert_eq!(read("a.txt"), "one\ntwo\n");
+    assert_eq!(read("b.txt"), "x\n");
+    still.assert_untouched();
+}
+
+#[test]
+fn st_27_a_change_that_does_not_hold_is_kept_when_told() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let still = Still::of(&env.project());
+    let more = ["--verify", "exit 4", "--keep-failed"];
+    let answer = mutate(&env, &id, "a.txt", &edit(), &more);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    let reply = answer.reply;
+    assert_eq!(reply["verification"]["verdict"], "FAIL", "{reply}");
+    assert_eq!(reply["new_state"]["snapshot"], "one\n2\n");
+    assert_eq!(reply["confidence"], 0.75);
+    assert_eq!(spent_by(&env, &id).as_deref(), reply["action_id"].as_str());
+    assert_eq!(actions(&env)[0]["outcome"], "unverified");
+    env.json(&["undo"]);
+    still.assert_back();
+}
+
+#[test]
+fn st_27_what_changes_besides_is_told_and_under_strict_is_a_failure() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let still = Still::of(&env.project());
+    let line = "echo made > made; echo c >> d/c.txt; touch b.txt; chmod 600 b.txt";
+    let more = ["--strict", "--verify", line];
+    let reply = mutate(&env, &id, "a.txt", &edit(), &more).failed(2, "F504");
+    let message = text(&reply["error"]["message"]);
+    assert!(message.contains("b.txt, d/c.txt, made"), "{message}");
+    assert_eq!(reply["verification"]["verdict"], "FAIL");
+    still.assert_back();
+    assert_eq!(spent_by(&env, &id), None);
+
+    let reply = mutate(&env, &id, "a.txt", &edit(), &["--verify", line]).done();
+    assert_eq!(reply["side_effects"], json!(["b.txt", "d/c.txt", "made"]));
+    assert_eq!(
+        reply["verification"]["failures"][0]["check"],
+        "nothing_else_changed"
+    );
+    assert_eq!(reply["verification"]["failures"][0]["severity"], "low");
+    assert_eq!(reply["confidence"], 0.75);
+    // All of it is part of the record, and is undone together.
+    assert_eq!(reply["changes"].as_array().unwrap().len(), 4, "{reply}");
+    env.json(&["undo", &text(&reply["action_id"])]);
+    still.assert_back();
+    // A change that touches nothing else is fine under it.
+    let id = checkpoint(&env, &[]);
+    mutate(&env, &id, "a.txt", &edit(), &["--strict"]).done();
+    assert_sound(&env);
+}
+
+#[test]
+fn st_27_nothing_that_a_check_started_is_left_running() {
+    let env = some();
+    let pids = env.root().join("pids");
+    let started = format!("echo $! >> {}", pids.display());
+    let lines = [
+        format!("sleep 1000 & {started}"),
+        format!("nohup sleep 1000 >/dev/null 2>&1 & {started}"),
+        format!("setsid sleep 1000 >/dev/null 2>&1 & {started}"),
+        format!("(setsid sleep 1000 & {started}) & wait"),
+        format!("sleep 1000 & {started}; exit 1"),
+        format!("setsid sleep 1000 & {started}; sleep 1000"),
+    ];
+    for line in &lines {
+        let id = checkpoint(&env, &[]);
+        let operation = json!({ "type": "append", "content": "x\n" });
+        let more = ["--verify", line, "--verify-timeout", "1s"];
+        mutate(&env, &id, "a.txt", &operation, &more);
+    }
+    let id = checkpoint(&env, &[]);
+    let command = format!("setsid sleep 1000 & {started}");
+    let command = json!({ "type": "command", "argv": ["sh", "-c", command] });
+    mutate(&env, &id, ".", &command, &[]).done();
+    let pids = fs::read_to_string(pids).unwrap();
+    assert_eq!(pids.lines().count(), lines.len() + 1, "{pids}");
+    let running: Vec<&str> = pids.lines().filter(|pid| is_running(pid)).collect();
+    assert!(running.is_empty(), "{running:?} of {pids}");
+}
+
+fn make_pipe(path: &Path) {
+    let kind = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+}
+
+#[test]
+fn st_27_an_interrupted_change_is_rolled_back() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let env = some();
+        let pipe = env.root().join("pipe");
+        make_pipe(&pipe);
+        let id = checkpoint(&env, &[]);
+        let still = Still::of(&env.project());
+        // The check says when it is there, and does not end by itself.
+        let line = format!("echo x > b.txt; echo $$ > {}; sleep 1000", pipe.display());
+        let command = json!({ "type": "command", "argv": ["sh", "-c", &line] }).to_string();
+        let edit = edit().to_string();
+        let cases: [&[&str]; 2] = [
+            &["a.txt", "--operation", &edit, "--verify", &line],
+            &[".", "--operation", &command],
+        ];
+        for arguments in cases {
+            let whole = [&["mutate", "--json", "--checkpoint", &id], arguments].concat();
+            let mut command = env.command(&whole);
+            let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = child.spawn().unwrap();
+            let inner = fs::read_to_string(&pipe).unwrap();
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert!(!output.status.success(), "{output:?}");
+            let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(reply["success"], false, "{reply}");
+            let message = text(&reply["error"]["message"]);
+            assert!(message.contains("interrupted"), "{message}");
+            assert!(!is_running(&inner), "{inner}");
+            still.assert_back();
+            assert_eq!(spent_by(&env, &id), None);
+            assert_sound(&env);
+        }
+    }
+}
+
+#[test]
+fn st_27_a_check_may_use_safepoint_itself() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let operation = edit().to_string();
+    let line = format!(
+        "{} list --all-workspaces >/dev/null",
+        env!("CARGO_BIN_EXE_safepoint")
+    );
+    let arguments = ["a.txt", "--checkpoint", &id, "--operation", &operation];
+    run(&env, &[&arguments[..], &["--verify", &line]].concat()).done();
+}
