@@ -338,13 +338,13 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<String, AddressError> {
-        Address::parse(text, Path::new("/work")).map(|address| address.to_string())
+        Address::parse(text, Path::new("/base")).map(|address| address.to_string())
     }
 
     #[test]
     fn addresses_print_as_they_are_read() {
         for (given, shown) in [
-            ("sqlite:app.db", "sqlite:/work/app.db"),
+            ("sqlite:app.db", "sqlite:/base/app.db"),
             (
                 "sqlite:/a b/app.db#users,orders",
                 "sqlite:/a b/app.db#orders,users",

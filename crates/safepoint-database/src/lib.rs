@@ -6,7 +6,7 @@
 //!    └ Database ── capture → Image, restore ← Image, change (SQL)
 //!         ├ sqlite      read beside live writers, restored through SQLite itself
 //!         ├ postgres    one exported snapshot: pg_dump for the structure, COPY for the rows
-//!         └ mariadb     mariadb-dump, and a restore that is built beside and swapped in
+//!         └ mariadb     one snapshot, and a restore that is built beside and swapped in
 //! ```
 //!
 //! This crate knows nothing of checkpoints. What it captures goes to a [`Keep`],

@@ -8,6 +8,8 @@
 //! change  ── a transaction, statement by statement (lex)
 //! ```
 //!
+//! Tried with MariaDB 10.5, 10.11 and 11.8, and with MySQL 9.7 and its own client.
+//!
 //! `mariadb-dump` is not used. It writes `FLOAT` with six digits, so that what comes
 //! back is not what was there; it cannot hold one moment over structure and rows;
 //! and its text would have to be parsed again.
@@ -24,6 +26,7 @@ mod definition;
 mod lex;
 mod load;
 mod outside;
+mod pipe;
 mod plan;
 mod program;
 mod read;
@@ -38,6 +41,7 @@ mod session;
 mod step;
 mod structure;
 mod trouble;
+mod version;
 
 use crate::{
     Changed, Contents, Database, DatabaseError, Image, Keep, Restored, SqlChange, Trial, Verdict,

@@ -9,11 +9,11 @@ use super::definition;
 use super::lex::{self, Backslash};
 use super::outside::Outside;
 use super::replace;
-use super::scratch::Scratch;
-use super::server::Version;
+use super::scratch::{Scratch, State};
 use super::step::{Move, Step, There};
 use super::structure::{Settings, Structure, Text, Trigger};
 use super::trouble::{FOREIGN_KEY_EXISTS, NOTHING_TO_DROP};
+use super::version::Version;
 
 /// What is to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,7 +108,6 @@ impl Planning<'_> {
         self.clear(&mut plan);
         self.moves(&mut plan.journal.moves);
         replace::routines(self, &mut plan.journal);
-        replace::views(self, &mut plan.journal);
         replace::events(self, &mut plan.journal);
         if self.live.database != self.wanted.database {
             let alter = |options: &str| {
@@ -120,6 +119,8 @@ impl Planning<'_> {
             plan.journal.finish.push(alter(&self.wanted.database));
             plan.journal.refinish.push(alter(&self.live.database));
         }
+        // Last, for they may need everything else.
+        replace::views(self, &mut plan.journal);
         plan
     }
 
@@ -167,12 +168,8 @@ impl Planning<'_> {
         if self.manner == Manner::Locked {
             let sources = self.wanted.tables.iter().map(|one| self.source(&one.name));
             plan.lock.extend(sources);
-            plan.lock.push(self.journal("pending"));
+            plan.lock.push(self.scratch.journal(State::Pending));
         }
-    }
-
-    fn journal(&self, state: &str) -> String {
-        lex::full_name(&self.scratch.old, &self.scratch.journal(state))
     }
 
     fn triggers(&self, plan: &mut Plan) {
@@ -281,10 +278,6 @@ impl Planning<'_> {
                 to: self.in_place(name),
             });
         }
-        moves.push(Move {
-            from: self.journal("pending"),
-            to: self.journal("done"),
-        });
     }
 }
 

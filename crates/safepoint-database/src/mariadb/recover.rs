@@ -11,10 +11,13 @@ use crate::DatabaseError;
 use super::lex;
 use super::plan::{Journal, Made};
 use super::read;
-use super::scratch::{Locks, Scratch};
+use super::scratch::{Locks, Scratch, State};
 use super::server::Server;
 use super::session::Session;
 use super::step;
+
+/// How many seconds to wait for locks, at least.
+const PATIENCE: u64 = 60;
 
 /// How a restore that was cut off has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub(super) fn write(
 ) -> Result<(), DatabaseError> {
     let text = serde_json::to_vec(journal)
         .map_err(|error| DatabaseError::Kept(std::sync::Arc::new(error)))?;
-    let name = lex::full_name(&scratch.old, &scratch.journal("pending"));
+    let name = scratch.journal(State::Pending);
     session.run(format!(
         "CREATE TABLE IF NOT EXISTS {name} (id INT PRIMARY KEY, plan LONGTEXT) \
          ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
@@ -47,8 +50,8 @@ pub(super) fn write(
 
 /// Takes the journal away: nothing is left to be done. Then drops what was built.
 pub(super) fn clean_up(session: &mut Session, scratch: &Scratch) -> Result<(), DatabaseError> {
-    for state in ["pending", "done"] {
-        let name = lex::full_name(&scratch.old, &scratch.journal(state));
+    for state in [State::Pending, State::Done, State::Reverting] {
+        let name = scratch.journal(state);
         session.run(format!("DROP TABLE IF EXISTS {name}"))?;
     }
     scratch.drop(session)
@@ -92,23 +95,30 @@ pub(super) fn end(
 ) -> Result<Ending, DatabaseError> {
     session.run("UNLOCK TABLES")?;
     session.run("ROLLBACK")?;
-    let ending = if let Some(journal) = read_journal(server, session, scratch, "done")? {
+    // To leave things as they are would be worse than to wait.
+    let patience = server.patience.max(PATIENCE);
+    session.run(format!("SET SESSION lock_wait_timeout = {patience}"))?;
+    let ending = if let Some(journal) = read_journal(server, session, scratch, State::Done)? {
         enter(server, session)?;
         let crowned = step::run_in_order(session, &journal.crown);
         match crowned.and_then(|()| step::run_in_any_order(session, &journal.finish)) {
             Ok(()) => Ending::Finished,
             Err(error @ DatabaseError::Lost { .. }) => return Err(error),
             Err(_) => {
-                revert(server, session, &journal)?;
+                revert(server, session, scratch, &journal)?;
                 Ending::Undone
             }
         }
-    } else if let Some(journal) = read_journal(server, session, scratch, "pending")? {
-        enter(server, session)?;
-        step::run_in_order(session, &journal.undo)?;
-        unmake(server, session, &journal.made)?;
-        Ending::Undone
     } else {
+        if let Some(journal) = read_journal(server, session, scratch, State::Reverting)? {
+            enter(server, session)?;
+            go_back(server, session, &journal)?;
+        }
+        if let Some(journal) = read_journal(server, session, scratch, State::Pending)? {
+            enter(server, session)?;
+            step::run_in_order(session, &journal.undo)?;
+            unmake(server, session, &journal.made)?;
+        }
         Ending::Undone
     };
     clean_up(session, scratch)?;
@@ -119,13 +129,22 @@ pub(super) fn end(
 pub(super) fn revert(
     server: &Server,
     session: &mut Session,
+    scratch: &Scratch,
     journal: &Journal,
 ) -> Result<(), DatabaseError> {
     enter(server, session)?;
     step::run_in_any_order(session, &journal.unfinish)?;
-    step::rename_back(session, &journal.moves)?;
+    let mut moves = step::back(&journal.moves);
+    moves.push(scratch.journal_move(State::Done, State::Reverting));
+    step::rename(session, &moves)?;
+    go_back(server, session, journal)
+}
+
+/// The rest of that, once they have changed back.
+fn go_back(server: &Server, session: &mut Session, journal: &Journal) -> Result<(), DatabaseError> {
     step::run_in_order(session, &journal.undo)?;
-    step::run_in_any_order(session, &journal.refinish)
+    step::run_in_any_order(session, &journal.refinish)?;
+    unmake(server, session, &journal.made)
 }
 
 /// Drops what was made to begin with, where nobody has used it.
@@ -165,9 +184,9 @@ fn read_journal(
     server: &Server,
     session: &mut Session,
     scratch: &Scratch,
-    state: &str,
+    state: State,
 ) -> Result<Option<Journal>, DatabaseError> {
-    let name = scratch.journal(state);
+    let name = scratch.journal_table(state);
     let listed = session.texts(&format!(
         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {}",
         String::from_utf8_lossy(&lex::text(scratch.old.as_bytes()))
@@ -175,7 +194,7 @@ fn read_journal(
     if !listed.into_iter().flatten().any(|known| known == name) {
         return Ok(None);
     }
-    let name = lex::full_name(&scratch.old, &name);
+    let name = scratch.journal(state);
     let rows = session.query(format!("SELECT plan FROM {name}"))?;
     let Some(text) = rows.first().and_then(|row| row.first()) else {
         return Ok(None); // it was made, and nothing was begun

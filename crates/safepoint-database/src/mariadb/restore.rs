@@ -40,7 +40,7 @@ use super::plan::{Journal, Made, Manner, Planning};
 use super::read;
 use super::recover::{self, Ending};
 use super::schema::schema;
-use super::scratch::{Locks, Scratch};
+use super::scratch::{Locks, Scratch, State};
 use super::server::Server;
 use super::session::Session;
 use super::step::{self, Step};
@@ -126,7 +126,7 @@ impl Attempt<'_> {
         let journal = self.swap(session, made)?;
         step::run_in_any_order(session, &journal.finish)?;
         if let Err(error) = self.check(session, &mut warnings) {
-            recover::revert(&self.server, session, &journal)?;
+            recover::revert(&self.server, session, &self.scratch, &journal)?;
             return Err(error);
         }
         warnings.extend(outside::orphans(&self.server, session, &self.wanted)?);
@@ -208,7 +208,9 @@ impl Attempt<'_> {
             session.run("UNLOCK TABLES")?;
             step::run_in_order(session, &plan.clear)?;
         }
-        step::rename(session, &plan.journal.moves)?;
+        let mut moves = plan.journal.moves.clone();
+        moves.push(self.scratch.journal_move(State::Pending, State::Done));
+        step::rename(session, &moves)?;
         step::run_in_order(session, &plan.journal.crown)?;
         session.run("UNLOCK TABLES")?;
         Ok(plan.journal)

@@ -10,7 +10,7 @@ use safepoint_model::Digest;
 
 use super::definition::{Definition, has_plain_key};
 use super::lex;
-use super::session::unescape;
+use super::pipe::unescape;
 use super::structure::{ColumnText, Reading, TableText, hex};
 
 /// The query for the rows of a table.

@@ -6,7 +6,9 @@ use safepoint_model::Digest;
 use crate::DatabaseError;
 
 use super::lex;
-use super::session::{Session, random};
+use super::pipe::random;
+use super::session::Session;
+use super::step::Move;
 
 /// The names of two locks on the server. They are held by sessions, so they are free when
 /// whoever had them is gone.
@@ -32,6 +34,17 @@ impl Locks {
 fn digest(database: &str, digits: usize) -> String {
     let digest = Digest::of_parts(&[database.as_bytes()]).to_string();
     digest.chars().take(digits).collect()
+}
+
+/// How far a restore has come, which the name of its journal tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The user's tables are where they were.
+    Pending,
+    /// The tables have changed places.
+    Done,
+    /// They have changed back.
+    Reverting,
 }
 
 /// The databases of one restore: `NAME__safepoint_…` and `NAME__safepoint_…_old`.
@@ -93,10 +106,28 @@ impl Scratch {
         format!("__safepoint_{}_{number}", self.number())
     }
 
-    /// The table that tells what is to be done when we do not come back, before and after
-    /// tables have changed places. It is renamed together with them.
-    pub(super) fn journal(&self, state: &str) -> String {
+    /// The full name of the table that tells what is to be done when we do not come back. It
+    /// is renamed together with the tables that change places.
+    pub(super) fn journal(&self, state: State) -> String {
+        lex::full_name(&self.old, &self.journal_table(state))
+    }
+
+    /// Its name alone.
+    pub(super) fn journal_table(&self, state: State) -> String {
+        let state = match state {
+            State::Pending => "pending",
+            State::Done => "done",
+            State::Reverting => "reverting",
+        };
         format!("__safepoint_{}_{state}", self.number())
+    }
+
+    /// The renaming of the journal.
+    pub(super) fn journal_move(&self, from: State, to: State) -> Move {
+        Move {
+            from: self.journal(from),
+            to: self.journal(to),
+        }
     }
 
     fn number(&self) -> &str {
@@ -124,7 +155,7 @@ mod tests {
                 scratch.build.clone(),
                 scratch.old.clone(),
                 scratch.staged(123_456),
-                scratch.journal("pending"),
+                scratch.journal_table(State::Reverting),
                 Locks::of(database).restore,
             ] {
                 assert!(name.chars().count() <= 64, "{name}");

@@ -11,27 +11,16 @@
 //! When our process dies, the client reads the end of its input and goes; the
 //! server then rolls back and releases whatever the session held.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use crate::DatabaseError;
 
 use super::lex::{self, Backslash};
+use super::pipe::{Event, RUNS, forward, is_lost, random, unescape};
 use super::trouble::{Trouble, read_error};
-
-/// What comes from the client.
-enum Event {
-    Output(Vec<u8>),
-    Errors(Vec<u8>),
-    End,
-}
-
-/// How much is read at once, and how many such runs may wait for us.
-const RUN: usize = 64 << 10;
-const RUNS: usize = 16;
 
 /// What is known behind a statement that worked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -298,40 +287,6 @@ impl Drop for Session {
     }
 }
 
-fn forward(
-    mut from: impl Read + Send + 'static,
-    to: SyncSender<Event>,
-    wrap: fn(Vec<u8>) -> Event,
-) {
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; RUN];
-        loop {
-            let read = from.read(&mut buffer).unwrap_or(0);
-            let event = match buffer.get(..read) {
-                Some(run) if read > 0 => wrap(run.to_vec()),
-                _ => Event::End,
-            };
-            let last = matches!(event, Event::End);
-            if to.send(event).is_err() || last {
-                return;
-            }
-        }
-    });
-}
-
-/// Whether the client says that it has no connection any more: its own errors, from
-/// 2000 on. It may be in the middle of a line.
-fn is_lost(said: &[u8]) -> bool {
-    let mut lines = said.split_inclusive(|byte| *byte == b'\n');
-    lines.any(|line| {
-        let line = line.strip_suffix(b"\n").unwrap_or_default();
-        let code = line.strip_prefix(b"ERROR 2").and_then(|rest| rest.get(..4));
-        code.is_some_and(|code| {
-            code.iter().take(3).all(u8::is_ascii_digit) && code.last() == Some(&b' ')
-        })
-    })
-}
-
 fn read_footer(footer: &[u8]) -> Done {
     let text = String::from_utf8_lossy(footer);
     let mut fields = text.trim_start_matches('\t').split('\t');
@@ -341,54 +296,5 @@ fn read_footer(footer: &[u8]) -> Done {
             .and_then(|rows| rows.parse().ok())
             .unwrap_or(-1),
         sql_mode: fields.next().unwrap_or_default().to_owned(),
-    }
-}
-
-/// Undoes what the client does to tabs, line breaks, backslashes and zero bytes.
-pub(super) fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut bytes = field.iter();
-    while let Some(byte) = bytes.next() {
-        plain.push(match byte {
-            b'\\' => match bytes.next() {
-                Some(b'n') => b'\n',
-                Some(b't') => b'\t',
-                Some(b'0') => 0,
-                Some(other) => *other,
-                None => b'\\',
-            },
-            _ => *byte,
-        });
-    }
-    plain
-}
-
-/// Sixteen hexadecimal digits that nobody can foresee. They are in no result, so they need
-/// not come from the caller: the standard library draws them from the system.
-pub(super) fn random() -> String {
-    format!("{:016x}", RandomState::new().build_hasher().finish())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_clients_escapes_are_undone() {
-        assert_eq!(unescape(b"a\\tb\\nc\\\\d\\0e"), b"a\tb\nc\\d\0e");
-        assert_eq!(unescape(b"\\\\n"), b"\\n");
-    }
-
-    #[test]
-    fn lost_connections_are_told_from_errors() {
-        assert!(is_lost(b"x\nERROR 2006 (HY000) at line 20: gone\n"));
-        assert!(!is_lost(b"ERROR 1146 (42S02): Table\n"));
-        assert!(!is_lost(b"ERROR 20060\n"));
-        assert!(!is_lost(b"ERROR 2006 (HY000)"));
-    }
-
-    #[test]
-    fn random_numbers_differ() {
-        assert_ne!(random(), random());
     }
 }

@@ -195,15 +195,11 @@ pub(super) fn rename(session: &mut Session, moves: &[Move]) -> Result<(), Databa
     Ok(())
 }
 
-/// Undoes [`rename`].
-pub(super) fn rename_back(session: &mut Session, moves: &[Move]) -> Result<(), DatabaseError> {
-    let back: Vec<Move> = moves
-        .iter()
-        .rev()
-        .map(|one| Move {
-            from: one.to.clone(),
-            to: one.from.clone(),
-        })
-        .collect();
-    rename(session, &back)
+/// The moves that undo these.
+pub(super) fn back(moves: &[Move]) -> Vec<Move> {
+    let back = |one: &Move| Move {
+        from: one.to.clone(),
+        to: one.from.clone(),
+    };
+    moves.iter().rev().map(back).collect()
 }
