@@ -169,7 +169,11 @@ fn mark(variables: &[(OsString, OsString)]) -> OsString {
 fn kill_marked(mark: &OsStr) {
     /// One that starts new ones faster than they are found is not caught up with.
     const ROUNDS: usize = 20;
+    /// One that is just becoming another program has no environment for a moment.
+    const QUIET_ROUNDS: usize = 3;
+    const PAUSE: Duration = Duration::from_millis(3);
     let wanted = [MARK.as_bytes(), b"=", mark.as_bytes()].concat();
+    let mut quiet = 0;
     for _ in 0..ROUNDS {
         let mut found = false;
         for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -194,9 +198,11 @@ fn kill_marked(mark: &OsStr) {
             };
             let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&moment));
         }
-        if !found {
+        quiet = if found { 0 } else { quiet + 1 };
+        if quiet == QUIET_ROUNDS {
             return;
         }
+        std::thread::sleep(PAUSE);
     }
 }
 
