@@ -16,6 +16,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
@@ -346,6 +347,122 @@ fn st_22_what_belongs_to_git_is_changed_by_git_alone() {
     paste(&env, &undo);
     let head = testkit::tree::git_command(&top, &["rev-parse", "-q", "--verify", "HEAD"]);
     assert!(!{ head }.output().unwrap().status.success());
+}
+
+/// A file system in which case does not matter, for as long as this is there. Its
+/// directories list every name in lower case.
+struct CaseInsensitive {
+    place: PathBuf,
+}
+
+impl CaseInsensitive {
+    /// Mounts a new one.
+    #[track_caller]
+    fn at(place: &Path, image: &Path) -> Self {
+        fs::File::create(image).unwrap().set_len(8 << 20).unwrap();
+        let image = image.to_str().unwrap();
+        let options = "ignore_case,permissions";
+        let at = place.to_str().unwrap();
+        for line in [
+            &["/usr/sbin/mkntfs", "-q", "-F", "-f", image][..],
+            &["/usr/bin/lowntfs-3g", "-o", options, image, at],
+        ] {
+            let output = Command::new(line[0]).args(&line[1..]).output();
+            let output = output.unwrap_or_else(|error| panic!("{line:?}: {error}; see `./test`"));
+            assert!(output.status.success(), "{line:?}: {output:?}");
+        }
+        Self {
+            place: place.to_owned(),
+        }
+    }
+}
+
+impl Drop for CaseInsensitive {
+    fn drop(&mut self) {
+        let left = Command::new("umount").arg("-l").arg(&self.place).status();
+        let left = left.is_ok_and(|status| status.success());
+        assert!(left || std::thread::panicking(), "still mounted");
+    }
+}
+
+#[test]
+fn st_22_case_leads_nowhere_where_it_does_not_matter() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not run: only root may mount a file system in which case does not matter");
+        return;
+    }
+    let env = env();
+    let top = env.project();
+    let _mounted = CaseInsensitive::at(&top, &env.root().join("image"));
+    env.write("project/src/deep/b.txt", "b\n");
+    env.write("project/other.txt", "other\n");
+    env.write("project/.env", "TOKEN=secret\n");
+    assert!(top.join("SRC/Deep/B.TXT").exists(), "case matters");
+    git(&top, &["init", "-q", "-b", "main"]);
+    // Outside the scope by any spelling.
+    let id = checkpoint(&env, &["src"]);
+    for target in ["OTHER.txt", "Src/../Other.TXT", "NEW.txt"] {
+        out_of_reach(mutate(&env, &id, target, &write(), &[]));
+    }
+    let away = json!({ "type": "move", "to": "Other.txt", "overwrite": true });
+    out_of_reach(mutate(&env, &id, "SRC/deep/b.txt", &away, &[]));
+    // Inside it by any spelling, and known by the one that is written.
+    let path = |reply: &Value| text(&reply["changes"][0]["path"]);
+    let reply = mutate(&env, &id, "SRC/Deep/B.TXT", &write(), &[]).done();
+    assert_eq!(path(&reply), "src/deep/b.txt");
+    let read = || fs::read_to_string(top.join("src/deep/b.txt")).unwrap();
+    assert_eq!(read(), "written\n");
+    paste(&env, &text(&reply["rollback_command"]));
+    assert_eq!(read(), "b\n");
+    let id = checkpoint(&env, &["src"]);
+    let reply = mutate(&env, &id, "Src/DEEP/new.txt", &write(), &["--strict"]).done();
+    assert_eq!(path(&reply), "src/deep/new.txt");
+    let id = checkpoint(&env, &["src"]);
+    let reply = mutate(
+        &env,
+        &id,
+        "SRC/DEEP",
+        &json!({ "type": "delete", "recursive": true }),
+        &[],
+    );
+    reply.done();
+    assert!(!top.join("src/deep").exists());
+    // What is never changed is not changed by another spelling.
+    let id = checkpoint(&env, &[]);
+    let content = |name: &str| fs::read(top.join(name)).unwrap();
+    let before = (content(".env"), content(".git/HEAD"));
+    for (target, words) in [
+        (".ENV", "it is sensitive"),
+        (".Git/HEAD", "it belongs to git"),
+        (".GIT/Hooks/post-checkout", "it belongs to git"),
+        (".CHECKPOINTS/x", "Safepoint's own"),
+        (".Audit/checkpoint-operations.log", "Safepoint's own"),
+    ] {
+        protected(mutate(&env, &id, target, &write(), &[]), words);
+    }
+    assert_eq!(before, (content(".env"), content(".git/HEAD")));
+    assert!(!top.join(".git/hooks/post-checkout").exists());
+    assert_sound(&env);
+}
+
+#[test]
+fn st_22_where_case_matters_two_spellings_are_two_files() {
+    let env = env();
+    let top = env.project();
+    env.write("project/name.txt", "one file\n");
+    fs::hard_link(top.join("name.txt"), top.join("NAME.TXT")).unwrap();
+    env.write("project/Ä.txt", "upper\n");
+    env.write("project/ä.txt", "lower\n");
+    let read = |name: &str| fs::read_to_string(top.join(name)).unwrap();
+    for (target, other) in [("NAME.TXT", "name.txt"), ("ä.txt", "Ä.txt")] {
+        let before = read(other);
+        let id = checkpoint(&env, &[target]);
+        out_of_reach(mutate(&env, &id, other, &write(), &[]));
+        let reply = mutate(&env, &id, target, &json!({ "type": "delete" }), &[]).done();
+        assert_eq!(reply["changes"][0]["path"], target);
+        assert!(!top.join(target).exists());
+        assert_eq!(read(other), before);
+    }
 }
 
 /// How often the race is run.

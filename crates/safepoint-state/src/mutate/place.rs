@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, ResolveFlags, openat, openat2, statat};
 use rustix::io::Errno;
 
 use super::operation::Operation;
@@ -84,15 +84,13 @@ pub(super) fn find(
         return Err(refuse("it is no path"));
     }
     let whole = here.join(given);
-    let mut place = match resolve(&whole, last)? {
+    let place = match resolve(&whole, last)? {
         Some(found) => found,
         None => missing(&whole)?.ok_or_else(|| refuse("it leads nowhere"))?,
     };
-    if let Some(name) = true_name(&place) {
-        place.set_file_name(OsStr::from_bytes(&name));
-    }
     let inside = place.strip_prefix(root).map_err(|_| outside())?;
-    let path = inside.as_os_str().as_bytes().to_vec();
+    let path = as_written(root, inside.as_os_str().as_bytes())
+        .map_err(|error| StateError::file("open", &place, error))?;
     refuse_escape(root, &path).map_err(|error| match error {
         Some(error) => StateError::file("open", &place, error),
         None => outside(),
@@ -173,7 +171,7 @@ fn name_of(handle: &OwnedFd) -> Result<PathBuf, Errno> {
 
 /// Opens what is there of the path once more, beneath the workspace and without links.
 fn refuse_escape(root: &Path, path: &[u8]) -> Result<(), Option<Errno>> {
-    let handle = rustix::fs::openat(
+    let handle = openat(
         CWD,
         root,
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -200,42 +198,69 @@ fn refuse_escape(root: &Path, path: &[u8]) -> Result<(), Option<Errno>> {
     }
 }
 
-/// How the last name is written in its directory, where case does not matter and it
-/// was given in another.
-fn true_name(place: &Path) -> Option<Vec<u8>> {
-    let (parent, name) = (place.parent()?, place.file_name()?.as_bytes());
-    let swapped: Vec<u8> = name
-        .iter()
-        .map(|byte| match byte.is_ascii_lowercase() {
-            true => byte.to_ascii_uppercase(),
-            false => byte.to_ascii_lowercase(),
-        })
-        .collect();
-    if swapped == name {
-        return None;
+/// The path as its directories write it: where case does not matter, a name may have
+/// been given in another. What is not there yet stays as it was given.
+fn as_written(root: &Path, given: &[u8]) -> Result<TreePath, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut directory = openat(CWD, root, flags, Mode::empty())?;
+    let mut written = TreePath::new();
+    let mut rest = given;
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| *byte == b'/');
+        let (name, below) = rest.split_at(end.unwrap_or(rest.len()));
+        let name = name_in(&directory, name)?;
+        written.extend_from_slice(&name);
+        let opened = openat(&directory, name.as_slice(), flags, Mode::empty());
+        match opened {
+            Ok(opened) if !below.is_empty() => directory = opened,
+            // Nothing is below it, and what is wrong with that is told by whoever needs it.
+            _ => {
+                written.extend_from_slice(below);
+                break;
+            }
+        }
+        written.push(b'/');
+        rest = below.get(1..).unwrap_or_default();
     }
-    let directory = rustix::fs::openat(
-        CWD,
-        parent,
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .ok()?;
+    Ok(written)
+}
+
+/// How a name is written in its directory.
+fn name_in(directory: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Errno> {
     let identity = |name: &[u8]| {
-        let stat = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some((stat.st_dev, stat.st_ino))
     };
-    let ours = identity(name)?;
-    if identity(&swapped)? != ours {
-        return None; // case matters here
+    let given = || name.to_vec();
+    let Some(ours) = identity(name) else {
+        return Ok(given()); // it is not there
+    };
+    let swap = |byte: &u8| match byte.is_ascii_lowercase() {
+        true => byte.to_ascii_uppercase(),
+        false => byte.to_ascii_lowercase(),
+    };
+    let swapped: Vec<u8> = name.iter().map(swap).collect();
+    if name.is_ascii() && (swapped == name || identity(&swapped) != Some(ours)) {
+        return Ok(given()); // case matters here
     }
-    fstat(&directory).ok()?;
-    let listing = rustix::fs::Dir::read_from(&directory).ok()?;
-    for entry in listing.flatten() {
-        let written = entry.file_name().to_bytes();
-        if written.eq_ignore_ascii_case(name) && identity(written) == Some(ours) {
-            return (written != name).then(|| written.to_vec());
+    let mut alike = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let found = entry.file_name().to_bytes();
+        if found == name {
+            return Ok(given());
+        }
+        if identity(found) == Some(ours) {
+            alike.push(found.to_vec());
         }
     }
-    None
+    // Of several names of one file, the one that differs in case alone.
+    let folded = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase();
+    if alike.len() > 1 {
+        alike.retain(|found| folded(found) == folded(name));
+    }
+    match alike.as_slice() {
+        [only] => Ok(only.clone()),
+        _ => Err(Errno::NOENT), // it was exchanged meanwhile
+    }
 }
