@@ -119,6 +119,8 @@ codes! {
     DatabaseFailed, "F515", "DATABASE_FAILED", Failed, "a database cannot be captured, changed or brought back; it is as it was";
     ToolMissing, "F516", "TOOL_MISSING", Failed, "a program that is needed is missing or too old";
     ProviderFailed, "F517", "PROVIDER_FAILED", Failed, "the commands that own a state failed";
+    Interrupted, "H301", "INTERRUPTED", Interrupted, "a check, a command or a provider was interrupted; what a change had done was rolled back";
+    TimedOut, "H302", "TIMED_OUT", Interrupted, "a check, a command or a provider took too long; what a change had done was rolled back";
     StoreUnreachable, "S501", "STORE_UNREACHABLE", Unavailable, "nothing answers at the store's address";
     StoreLocked, "S502", "STORE_LOCKED", Unavailable, "another process holds the store";
     StoreReadOnly, "S503", "STORE_READ_ONLY", Unavailable, "the store may not be written";

@@ -12,6 +12,18 @@ use crate::git::GitError;
 use crate::seal::SealError;
 use crate::undo::FileConflict;
 
+/// How a program that others chose came to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, or it never began.
+    #[default]
+    ByItself,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// It took too long.
+    TimedOut,
+}
+
 /// Why something could not be captured, compared or restored.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StateError {
@@ -187,6 +199,8 @@ pub enum StateError {
         command: String,
         /// How.
         why: String,
+        /// Whether it ended by itself.
+        ending: Ending,
     },
     /// A check says that the change does not hold.
     #[error("the check `{check}` failed: {why}")]
@@ -195,6 +209,8 @@ pub enum StateError {
         check: String,
         /// How.
         why: String,
+        /// Whether it ended by itself.
+        ending: Ending,
     },
     /// Something changed that was not meant to.
     #[error("the change touched more than its target: {}", paths.join(", "))]
@@ -214,6 +230,8 @@ pub enum StateError {
         command: String,
         /// How it failed.
         why: String,
+        /// Whether it ended by itself.
+        ending: Ending,
     },
     /// Git could not do its part.
     #[error(transparent)]

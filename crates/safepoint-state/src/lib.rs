@@ -38,7 +38,7 @@ pub mod watch;
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;
 pub use content::ContentId;
-pub use error::StateError;
+pub use error::{Ending, StateError};
 pub use own::manifest_path;
 pub use part::{Held, Part, Provider, Subject, WantedPart};
 pub use restore::{

@@ -22,6 +22,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 
+use crate::Ending;
+
 /// Output beyond this is counted and thrown away.
 const KEPT: usize = 1 << 20;
 /// How long to wait for pipes that a child of the child holds open.
@@ -77,6 +79,15 @@ pub(crate) enum End {
 impl Ran {
     pub(crate) fn succeeded(&self) -> bool {
         matches!(self.end, End::Exited(status) if status.success())
+    }
+
+    /// Whether it ended by itself.
+    pub(crate) fn ending(&self) -> Ending {
+        match self.end {
+            End::Exited(_) => Ending::ByItself,
+            End::TimedOut => Ending::TimedOut,
+            End::Interrupted => Ending::Interrupted,
+        }
     }
 
     /// How it ended, in words, with the end of what it said.

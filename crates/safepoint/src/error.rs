@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use safepoint_database::{AddressError, DatabaseError};
 use safepoint_model::yaml::YamlError;
 use safepoint_model::{Code, Exit};
-use safepoint_state::StateError;
+use safepoint_state::{Ending, StateError};
 use safepoint_store::{LocationError, StoreError};
 use safepoint_trail::TrailError;
 use safepoint_trail::proof::ProofError;
@@ -442,13 +442,15 @@ fn explain_state(error: &StateError) -> Explanation {
             Some(path.display().to_string()),
             hint("nothing was changed; try again when the other process releases its lock"),
         ),
-        StateError::CommandFailed { command, .. } => (
-            Code::CommandFailed,
+        StateError::CommandFailed {
+            command, ending, ..
+        } => (
+            stopped(*ending).unwrap_or(Code::CommandFailed),
             Some(command.clone()),
             hint("what it had done inside the scope was rolled back"),
         ),
-        StateError::CheckFailed { check, .. } => (
-            Code::VerificationFailed,
+        StateError::CheckFailed { check, ending, .. } => (
+            stopped(*ending).unwrap_or(Code::VerificationFailed),
             Some(check.clone()),
             hint(
                 "everything is as it was, and the checkpoint is still good; `--keep-failed` keeps such a change",
@@ -460,8 +462,13 @@ fn explain_state(error: &StateError) -> Explanation {
             hint("everything is as it was; without `--strict` this is only told"),
         ),
         StateError::Database(error) => explain_database(error),
-        StateError::Provider { key, command, .. } => (
-            Code::ProviderFailed,
+        StateError::Provider {
+            key,
+            command,
+            ending,
+            ..
+        } => (
+            stopped(*ending).unwrap_or(Code::ProviderFailed),
             Some(format!("state:{key}")),
             Some(format!("run `{command}` by hand to see what is wrong")),
         ),
@@ -478,6 +485,15 @@ fn explain_state(error: &StateError) -> Explanation {
         StateError::Store(error) => explain_store(error),
         StateError::Trail(error) => explain_trail(error),
         StateError::Entropy(_) => (Code::Internal, None, None),
+    }
+}
+
+/// The code of a program that did not end by itself, whatever it was for.
+fn stopped(ending: Ending) -> Option<Code> {
+    match ending {
+        Ending::ByItself => None,
+        Ending::Interrupted => Some(Code::Interrupted),
+        Ending::TimedOut => Some(Code::TimedOut),
     }
 }
 

@@ -97,7 +97,6 @@ fn st_27_a_check_that_fails_rolls_back_all_of_it() {
             "exit status: 1: on standard",
         ),
         ("kill -9 $$", "signal: 9"),
-        ("sleep 1000", "it took too long"),
         ("no-such-program-anywhere", "exit status: 127"),
         ("head -c 3000000 /dev/zero; exit 1", "exit status: 1"),
         // What it does to the workspace goes with it.
@@ -133,6 +132,36 @@ fn st_27_a_check_that_fails_rolls_back_all_of_it() {
     assert_eq!(spent_by(&env, &id), None);
     assert_sound(&env);
     mutate(&env, &id, "a.txt", &edit(), &["--verify", "true"]).done();
+}
+
+#[test]
+fn st_27_a_check_that_takes_too_long_is_no_answer() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let still = Still::of(&env.project());
+    let line = "echo x > b.txt; echo said; exec sleep 1000";
+    let more = ["--verify", line, "--verify-timeout", "200ms"];
+    let reply = mutate(&env, &id, "a.txt", &edit(), &more).failed(3, "H302");
+    assert_eq!(reply["error"]["name"], "TIMED_OUT");
+    let message = text(&reply["error"]["message"]);
+    assert!(message.contains("it took too long: said"), "{message}");
+    assert_eq!(reply["verification"]["verdict"], "FAIL");
+    still.assert_back();
+    assert_eq!(spent_by(&env, &id), None);
+    assert_sound(&env);
+    // Kept when told, and the exit code is the same.
+    let answer = mutate(
+        &env,
+        &id,
+        "a.txt",
+        &edit(),
+        &[&more[..], &["--keep-failed"]].concat(),
+    );
+    assert_eq!(answer.code, 3, "{answer:?}");
+    assert_eq!(answer.reply["verification"]["verdict"], "FAIL");
+    assert_eq!(actions(&env)[0]["outcome"], "unverified");
+    env.json(&["undo"]);
+    still.assert_back();
 }
 
 #[test]
@@ -271,9 +300,10 @@ fn st_27_an_interrupted_change_is_rolled_back() {
             let inner = fs::read_to_string(&pipe).unwrap();
             kill_process(Pid::from_child(&child), signal).unwrap();
             let output = child.wait_with_output().unwrap();
-            assert!(!output.status.success(), "{output:?}");
+            assert_eq!(output.status.code(), Some(3), "{output:?}");
             let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
             assert_eq!(reply["success"], false, "{reply}");
+            assert_eq!(reply["error"]["code"], "H301", "{reply}");
             let message = text(&reply["error"]["message"]);
             assert!(message.contains("interrupted"), "{message}");
             assert!(!is_running(&inner), "{inner}");
@@ -282,6 +312,28 @@ fn st_27_an_interrupted_change_is_rolled_back() {
             assert_sound(&env);
         }
     }
+}
+
+#[test]
+fn st_15_an_interrupted_provider_makes_no_checkpoint() {
+    let env = some();
+    let pipe = env.root().join("pipe");
+    make_pipe(&pipe);
+    let line = format!("echo $$ > {}; sleep 1000", pipe.display());
+    let settings = format!("state_providers:\n  slow: {{ capture: '{line}', restore: cat }}\n");
+    env.write("project/safepoint.yaml", &settings);
+    let mut command = env.command(&["checkpoint", "state:slow", "--json"]);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let inner = fs::read_to_string(&pipe).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reply["error"]["code"], "H301", "{reply}");
+    assert_eq!(reply["checkpoint_created"], false, "{reply}");
+    assert!(!is_running(&inner), "{inner}");
+    assert_eq!(env.json(&["list"])["checkpoints"], json!([]));
+    assert_sound(&env);
 }
 
 #[test]

@@ -461,18 +461,24 @@ fn st_23_a_command_that_fails_is_taken_back() {
     let env = everything();
     let id = checkpoint(&env, &[]);
     let still = Still::of(&env.project());
-    let cases: &[(&[&str], &str)] = &[
+    let failed = (1, "F514");
+    let cases: &[(&[&str], &str, (i32, &str))] = &[
         (
             &["sh", "-c", "echo x > src/a.txt; echo why >&2; exit 3"],
             "exit status: 3: why",
+            failed,
         ),
-        (&["sh", "-c", "rm -r src; kill -9 $$"], "signal: 9"),
-        (&["no-such-program-anywhere"], "No such file"),
-        (&["sh", "-c", "echo x > new; sleep 100"], "it took too long"),
+        (&["sh", "-c", "rm -r src; kill -9 $$"], "signal: 9", failed),
+        (&["no-such-program-anywhere"], "No such file", failed),
+        (
+            &["sh", "-c", "echo x > new; sleep 100"],
+            "it took too long",
+            (3, "H302"),
+        ),
     ];
-    for (argv, why) in cases {
+    for (argv, why, (exit, code)) in cases {
         let operation = json!({ "type": "command", "argv": argv, "timeout": "300ms" });
-        let reply = mutate(&env, &id, ".", &operation, &[]).failed(1, "F514");
+        let reply = mutate(&env, &id, ".", &operation, &[]).failed(*exit, code);
         let message = text(&reply["error"]["message"]);
         assert!(message.contains(why), "{message}");
         still.assert_back();

@@ -13,7 +13,6 @@ use super::operation::Operation;
 use super::picture::Picture;
 use super::place::{self, LastLink, Place, Target};
 use super::{Found, Secured};
-use crate::StateError;
 use crate::capture::Capture;
 use crate::edit::{self, Change as Structured, Format};
 use crate::objects::Objects;
@@ -25,6 +24,7 @@ use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
 use crate::state::{State, Workspace};
 use crate::tree::{Moment, Subtree};
+use crate::{Ending, StateError};
 
 /// A command that takes longer was not meant to.
 const COMMAND_LIMIT: Duration = Duration::from_secs(600);
@@ -238,6 +238,7 @@ impl State {
                         return Err(StateError::CheckFailed {
                             check: query.clone(),
                             why: format!("it answered {said}"),
+                            ending: Ending::ByItself,
                         });
                     }
                     acted.queries.push((query.clone(), said));
@@ -294,6 +295,11 @@ impl State {
                 let limit = timeout.map_or(COMMAND_LIMIT, |span| {
                     Duration::from_micros(span.as_micros())
                 });
+                let failed = |why, ending| StateError::CommandFailed {
+                    command: argv.join(" "),
+                    why,
+                    ending,
+                };
                 acted.meant.insert(place.path.clone());
                 let ran = run::run(&Run {
                     what: What::Program(&words),
@@ -303,15 +309,9 @@ impl State {
                     limit,
                     whole: Whole::No,
                 })
-                .map_err(|error| StateError::CommandFailed {
-                    command: argv.join(" "),
-                    why: error.to_string(),
-                })?;
+                .map_err(|error| failed(error.to_string(), Ending::ByItself))?;
                 if !ran.succeeded() {
-                    return Err(StateError::CommandFailed {
-                        command: argv.join(" "),
-                        why: ran.failure(),
-                    });
+                    return Err(failed(ran.failure(), ran.ending()));
                 }
                 let said = String::from_utf8_lossy(&ran.output).into_owned();
                 acted.output = Some(match acted.output.take() {

@@ -17,13 +17,13 @@ use crate::objects::Objects;
 use crate::part::Part;
 use crate::path::{self, TreePath};
 use crate::restore::{Extent, Journal, Mutating};
-use crate::run::{self, Run, What, Whole};
+use crate::run::{self, Ran, Run, What, Whole};
 use crate::scan::Progress;
 use crate::scope::{Cover, Scope};
 use crate::snapshot::{self, Action, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind};
-use crate::{StateError, own, record};
+use crate::{Ending, StateError, own, record};
 
 /// What is known when all is done and looked at.
 pub(super) struct Concluded {
@@ -146,6 +146,7 @@ impl State {
                 weight: Weight::Decides,
             }],
             possible: 4,
+            ending: Ending::ByItself,
         };
         for (query, said) in &acted.queries {
             verdict.possible += 1;
@@ -159,9 +160,9 @@ impl State {
             });
         }
         if let Some(line) = mutation.check {
-            verdict
-                .checks
-                .push(self.user_check(workspace, mutation, line));
+            let (check, ending) = self.user_check(workspace, mutation, line);
+            verdict.checks.push(check);
+            verdict.ending = ending;
         }
         fault::point("mutate.checked");
         let capture = self
@@ -208,10 +209,15 @@ impl State {
                 Some(check) => StateError::CheckFailed {
                     check: check.target.clone(),
                     why: check.actual.clone(),
+                    ending: match check.name {
+                        "command" => concluded.verdict.ending,
+                        _ => Ending::ByItself,
+                    },
                 },
                 None => StateError::CheckFailed {
                     check: "nothing".to_owned(),
                     why: "it could not be told whether the change holds".to_owned(),
+                    ending: Ending::ByItself,
                 },
             };
             return Err((error, Some(concluded.verdict)));
@@ -219,7 +225,12 @@ impl State {
         Ok(concluded)
     }
 
-    fn user_check(&self, workspace: &Workspace, mutation: &Mutation<'_>, line: &str) -> Checked {
+    fn user_check(
+        &self,
+        workspace: &Workspace,
+        mutation: &Mutation<'_>,
+        line: &str,
+    ) -> (Checked, Ending) {
         let ran = run::run(&Run {
             what: What::Shell(line),
             directory: &workspace.root,
@@ -228,19 +239,21 @@ impl State {
             limit: mutation.check_limit,
             whole: Whole::No,
         });
+        let ending = ran.as_ref().map(Ran::ending).unwrap_or_default();
         let (outcome, actual) = match ran {
             Ok(ran) if ran.succeeded() => (Outcome::Pass, "exit status: 0".to_owned()),
             Ok(ran) => (Outcome::Fail, ran.failure()),
             Err(error) => (Outcome::Inconclusive, error.to_string()),
         };
-        Checked {
+        let check = Checked {
             name: "command",
             target: line.to_owned(),
             outcome,
             expected: "exit status: 0".to_owned(),
             actual,
             weight: Weight::Decides,
-        }
+        };
+        (check, ending)
     }
 
     /// Records the change and uses the checkpoint up, in one transaction.

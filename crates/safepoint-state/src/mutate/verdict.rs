@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::Ending;
+
 /// What came of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Outcome {
@@ -49,6 +51,8 @@ pub struct Verdict {
     pub checks: Vec<Checked>,
     /// How many could have been made.
     pub possible: usize,
+    /// Whether the user's own check ended by itself.
+    pub ending: Ending,
 }
 
 impl Verdict {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::StateError;
 use crate::run::{self, Run, What, Whole};
 use crate::state::{State, Workspace};
+use crate::{Ending, StateError};
 
 /// The commands of a state, as the project's settings name them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,10 +51,11 @@ impl State {
         line: &str,
         input: Option<&[u8]>,
     ) -> Result<Vec<u8>, StateError> {
-        let failed = |why: String| StateError::Provider {
+        let failed = |why: String, ending| StateError::Provider {
             key: key.to_owned(),
             command: line.to_owned(),
             why,
+            ending,
         };
         let ran = run::run(&Run {
             what: What::Shell(line),
@@ -64,10 +65,10 @@ impl State {
             limit: LIMIT,
             whole: Whole::Yes,
         })
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| failed(error.to_string(), Ending::ByItself))?;
         match ran.succeeded() {
             true => Ok(ran.output),
-            false => Err(failed(ran.failure())),
+            false => Err(failed(ran.failure(), ran.ending())),
         }
     }
 }

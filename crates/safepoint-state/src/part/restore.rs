@@ -5,9 +5,9 @@ use safepoint_store::Durability;
 use safepoint_store::durable::{self, Access};
 
 use super::{Held, Part, Reading, Subject, image_of, value};
-use crate::StateError;
 use crate::objects::{Objects, Reader};
 use crate::state::{State, Workspace};
+use crate::{Ending, StateError};
 
 impl State {
     /// Makes a part what it was, and says what else is to be known.
@@ -68,6 +68,7 @@ impl State {
                 command: provider.restore.clone(),
                 why: "it ended well, but the state it was given is not the one that is there now"
                     .to_owned(),
+                ending: Ending::ByItself,
             }),
         }
     }

@@ -189,9 +189,15 @@ impl State {
 /// The same error, when what was there before it could not be brought back.
 fn not_taken_back(error: StateError, left: &StateError) -> StateError {
     match error {
-        StateError::Provider { key, command, why } => StateError::Provider {
+        StateError::Provider {
             key,
             command,
+            why,
+            ending,
+        } => StateError::Provider {
+            key,
+            command,
+            ending,
             why: format!("{why}; what was there before could not be brought back: {left}"),
         },
         other => other,

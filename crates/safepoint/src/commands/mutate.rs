@@ -12,7 +12,8 @@ use safepoint_state::mutate::{
 use safepoint_state::scope::Scope;
 use safepoint_state::tree::{Change, Entry};
 use safepoint_state::{
-    Origin, Progress, Snapshot, State, StateError, Subject, Wanted, WantedPart, Workspace, path,
+    Ending, Origin, Progress, Snapshot, State, StateError, Subject, Wanted, WantedPart, Workspace,
+    path,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -134,9 +135,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     for warning in &mutated.warnings {
         context.console.warn(warning);
     }
-    Ok(match mutated.verdict.outcome() {
-        Outcome::Pass => Exit::Done,
-        Outcome::Fail | Outcome::Inconclusive => Exit::Failed,
+    let verdict = &mutated.verdict;
+    Ok(match (verdict.outcome(), verdict.ending) {
+        (Outcome::Pass, _) => Exit::Done,
+        (_, Ending::Interrupted | Ending::TimedOut) => Exit::Interrupted,
+        (Outcome::Fail | Outcome::Inconclusive, Ending::ByItself) => Exit::Failed,
     })
 }
 

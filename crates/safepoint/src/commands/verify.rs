@@ -2,7 +2,7 @@
 
 use safepoint_model::Exit;
 use safepoint_state::mutate::{Checked, Outcome, Verdict, Weight};
-use safepoint_state::{Progress, StateError};
+use safepoint_state::{Ending, Progress, StateError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -62,6 +62,7 @@ fn of_checkpoint(context: &mut Context, id: &str) -> Result<VerifyReply, CliErro
             let verdict = Verdict {
                 checks: vec![whole(snapshot.id.as_str(), &Err(error.clone()))],
                 possible: 1,
+                ending: Ending::ByItself,
             };
             return Err(not_whole(&snapshot.id.to_string(), &verdict, error)?);
         }
@@ -69,6 +70,7 @@ fn of_checkpoint(context: &mut Context, id: &str) -> Result<VerifyReply, CliErro
     let verdict = Verdict {
         checks: vec![whole(&snapshot.id.to_string(), &Ok(()))],
         possible: 1,
+        ending: Ending::ByItself,
     };
     Ok(VerifyReply {
         checkpoint_id: snapshot.id.to_string(),
@@ -123,6 +125,7 @@ fn of_action(context: &mut Context, id: &str) -> Result<VerifyReply, CliError> {
     let verdict = Verdict {
         possible: checks.len(),
         checks,
+        ending: Ending::ByItself,
     };
     let verified = checked.unwrap_or_default();
     let verification = VerdictDocument::from(&verdict);
