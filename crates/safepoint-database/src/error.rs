@@ -126,6 +126,27 @@ pub enum DatabaseError {
 }
 
 impl DatabaseError {
+    /// Whether a change that failed so has surely left nothing in the database.
+    pub fn kept_nothing(&self) -> bool {
+        match self {
+            Self::Address(_)
+            | Self::Unreachable { .. }
+            | Self::Refused { .. }
+            | Self::MissingTool { .. }
+            | Self::OldTool { .. }
+            | Self::Locked { .. }
+            | Self::NotFound { .. }
+            | Self::Sql { .. }
+            | Self::Unsupported { .. } => true,
+            Self::Lost { .. }
+            | Self::Tool { .. }
+            | Self::PartlyKept { .. }
+            | Self::NotIdentical { .. }
+            | Self::File { .. }
+            | Self::Kept(_) => false,
+        }
+    }
+
     pub(crate) fn file(
         action: &'static str,
         path: impl AsRef<Path>,

@@ -10,7 +10,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
@@ -248,6 +248,69 @@ fn st_27_a_check_that_fails_after_a_commit_brings_the_database_back() {
     env.json(&["undo"]);
     assert_eq!(one(&open, "SELECT count(*) FROM users"), "2");
     assert_eq!(fs::read(env.project().join("note.txt")).unwrap(), b"one\n");
+}
+
+#[test]
+fn st_16_sql_that_fails_takes_nothing_from_others() {
+    let env = env();
+    let path = env.project().join("app.db");
+    let other = sqlite(&path, &format!("PRAGMA journal_mode = WAL; {SHOP}"));
+    let update = "UPDATE users SET email = NULL";
+    let broken = format!("{update}; SELECT nonsense");
+    let cases = [
+        (update, "SELECT 0"),
+        (&broken, "SELECT 1"),
+        (update, "SELECT nonsense"),
+    ];
+    for (sql, verify) in cases {
+        // It captures the database, says what it is about to do, and waits for us.
+        let users = "INSERT INTO users (email) VALUES ('new@x')";
+        other
+            .execute_batch(&format!("BEGIN IMMEDIATE; {users}"))
+            .unwrap();
+        let operation = json!({ "type": "sql", "sql": sql, "verify": verify }).to_string();
+        let target = ["mutate", "sqlite:app.db", "--auto-checkpoint"];
+        let mut command = env.command(&[&target[..], &["--operation", &operation]].concat());
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        while !is_begun(&env) {
+            assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
+            std::thread::yield_now();
+        }
+        other.execute_batch("COMMIT").unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{sql}; {verify}");
+    }
+    assert_eq!(one(&other, "SELECT count(email) FROM users"), "5");
+    assert_eq!(env.json(&["log"])["actions"], json!([]));
+    assert_eq!(env.json(&["trail", "verify"])["valid"], true);
+}
+
+/// Whether a change says on disk what it is about to do.
+fn is_begun(env: &TestEnv) -> bool {
+    let journals = fs::read_dir(env.home().join("state/journals"));
+    journals
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| entry.path().extension() == Some("json".as_ref()))
+}
+
+#[test]
+fn st_31_what_a_failed_check_took_from_a_database_is_kept() {
+    let env = env();
+    let path = env.project().join("app.db");
+    let open = sqlite(&path, SHOP);
+    let operation = json!({ "type": "sql", "sql": "DELETE FROM users WHERE id = 1" }).to_string();
+    let target = ["mutate", "sqlite:app.db", "--auto-checkpoint"];
+    let more = ["--operation", &operation, "--verify", "false"];
+    assert_eq!(env.run(&[&target[..], &more].concat()).code, 1);
+    assert_eq!(one(&open, "SELECT count(*) FROM users"), "2");
+    let list = env.json(&["list", "--automatic"]);
+    let all = list["checkpoints"].as_array().unwrap();
+    let half_way = |one: &&Value| one["reason"].to_string().contains("found half-way");
+    let found = all.iter().find(half_way).unwrap();
+    let kept = found["id"].as_str().unwrap();
+    env.json(&["rollback", kept, "--expired", "sqlite:app.db"]);
+    assert_eq!(one(&open, "SELECT count(*) FROM users"), "1");
 }
 
 #[test]

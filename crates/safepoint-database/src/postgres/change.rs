@@ -51,11 +51,17 @@ fn run(
     if !committed {
         session.run("SET CONSTRAINTS ALL IMMEDIATE")?;
     }
-    let rows = touched(session)?;
-    let check = match &change.check {
-        Some(check) => Some(ask(session, check, committed)?),
-        None => None,
-    };
+    let looked = touched(session).and_then(|rows| {
+        let check = change.check.as_ref();
+        let check = check.map(|check| ask(session, check, committed));
+        Ok((rows, check.transpose()?))
+    });
+    let (rows, check) = looked.map_err(|error| match committed {
+        true => DatabaseError::PartlyKept {
+            message: error.to_string(),
+        },
+        false => error,
+    })?;
     let trial = Trial {
         rows,
         check,

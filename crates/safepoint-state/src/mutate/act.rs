@@ -63,6 +63,26 @@ pub(super) struct Acted {
     pub(super) queries: Vec<(String, String)>,
 }
 
+/// What a change may have touched, however far it came.
+#[derive(Default)]
+pub(super) struct Reached {
+    files: bool,
+    /// Databases and states.
+    parts: Vec<Subject>,
+    /// A command or a check can reach all that the checkpoint covers.
+    pub(super) everything: bool,
+}
+
+impl Reached {
+    fn is_nothing(&self) -> bool {
+        !self.files && !self.everything && self.parts.is_empty()
+    }
+
+    pub(super) fn has(&self, subject: &Subject) -> bool {
+        self.everything || self.parts.contains(subject)
+    }
+}
+
 impl State {
     /// Plans the steps on files that come first.
     pub(super) fn first_picture(
@@ -150,6 +170,7 @@ impl State {
         objects: &Objects,
         first: Option<Planned>,
         journal: &Journal,
+        reached: &mut Reached,
     ) -> Result<Acted, StateError> {
         let mut acted = Acted::default();
         let mut done = 0;
@@ -167,6 +188,7 @@ impl State {
                     }
                 };
                 done += planned.steps;
+                reached.files = true;
                 self.put(workspace, secured, objects, planned, journal, &mut acted)?;
                 continue;
             }
@@ -176,7 +198,15 @@ impl State {
                 .advance(Phase::Applying, &self.journal_directory())?;
             fault::point("mutate.outside");
             acted.wanted = None;
-            self.outside(workspace, found, &mut acted)?;
+            if let Err(error) = self.outside(workspace, found, &mut acted, reached) {
+                if reached.is_nothing() {
+                    // What a database has rolled back itself needs no way back, which would
+                    // take with it what others have written since.
+                    let journal = journal.clone();
+                    journal.advance(Phase::Staging, &self.journal_directory())?;
+                }
+                return Err(error);
+            }
             done += 1;
         }
         Ok(acted)
@@ -217,11 +247,12 @@ impl State {
         workspace: &Workspace,
         found: &Found,
         acted: &mut Acted,
+        reached: &mut Reached,
     ) -> Result<(), StateError> {
         match (&found.step.operation, &found.target) {
             (
                 Operation::Sql { sql, verify },
-                Target::Part(Subject::Database { address, variable }),
+                Target::Part(subject @ Subject::Database { address, variable }),
             ) => {
                 let database = self.database(&address.whole(), variable.as_deref())?;
                 let change = SqlChange {
@@ -231,7 +262,15 @@ impl State {
                 let done = database.change(&change, &mut |trial| match trial.passes() {
                     true => SqlVerdict::Keep,
                     false => SqlVerdict::Drop,
-                })?;
+                });
+                let kept = match &done {
+                    Ok(done) => done.kept,
+                    Err(error) => !error.kept_nothing(),
+                };
+                if kept {
+                    reached.parts.push(subject.clone());
+                }
+                let done = done?;
                 if let Some(query) = verify {
                     let said = told(done.trial.check.as_deref().unwrap_or_default());
                     if !done.trial.passes() {
@@ -251,7 +290,7 @@ impl State {
                     patch,
                     merge,
                 },
-                Target::Part(Subject::State { key }),
+                Target::Part(subject @ Subject::State { key }),
             ) => {
                 let new = match (value, patch, merge) {
                     (Some(value), ..) => serde_json::to_vec(value)
@@ -272,6 +311,8 @@ impl State {
                         done.bytes
                     }
                 };
+                // A provider that fails may have done something all the same.
+                reached.parts.push(subject.clone());
                 self.restore_state(workspace, key, Some(&new))
             }
             (
@@ -301,6 +342,7 @@ impl State {
                     ending,
                 };
                 acted.meant.insert(place.path.clone());
+                reached.everything = true;
                 let ran = run::run(&Run {
                     what: What::Program(&words),
                     directory: &directory,

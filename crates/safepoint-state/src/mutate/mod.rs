@@ -47,6 +47,7 @@ use crate::scope::Scope;
 use crate::snapshot::{Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
 use crate::tree::Change;
+use act::Reached;
 use authority::Reach;
 use place::{LastLink, Place, Target};
 
@@ -215,7 +216,9 @@ impl State {
             .begin(workspace, mutation, &secured, &first)
             .map_err(|error| failed(error, None))?;
         fault::point("mutate.begun");
-        let acted = self.act(workspace, &secured, &objects, first, &journal);
+        let mut reached = Reached::default();
+        let acted = self.act(workspace, &secured, &objects, first, &journal, &mut reached);
+        reached.everything |= acted.is_ok() && mutation.check.is_some();
         fault::point("mutate.acted");
         let ended = acted
             .map_err(|error| (error, None))
@@ -226,10 +229,12 @@ impl State {
             });
         ended.map_err(|(error, verdict)| {
             // A check may have changed more than the operations meant to.
-            let journal = match mutation.check {
+            let mut journal = match mutation.check {
                 Some(_) => journal.within(&secured.scope),
                 None => journal,
             };
+            let parts = &mut journal.record.parts;
+            parts.retain(|part| reached.has(&part.subject));
             let back = self.take_back(workspace, &secured, &objects, &journal, &error, progress);
             failed(back.err().unwrap_or(error), verdict)
         })

@@ -255,9 +255,14 @@ impl State {
             let sink = Sink::Store(&writer);
             self.look(workspace, scope, objects, &sink, progress)?
         };
-        writer.finish()?;
         let reason = format!("found half-way: {}", journal.summary);
-        let found = self.automatic(workspace, scope, &capture, reason)?;
+        let mut found = self.automatic(workspace, scope, &capture, reason)?;
+        for part in &journal.record.parts {
+            // One that cannot be looked at now may still be brought back.
+            let now = self.capture_part(workspace, &part.subject, &writer, &mut Vec::new());
+            found.record.parts.extend(now);
+        }
+        found.record.size = writer.finish()?;
         self.record(&found, None)?;
         let reader = objects.reader();
         let writer = objects.writer();
@@ -314,6 +319,10 @@ impl State {
         record.origin = Origin::Automatic;
         record.reason = Some(format!("after going {summary}"));
         record.size = 0;
+        if journal.mutating.is_some() {
+            // Those that the change may have reached.
+            record.parts.clone_from(&journal.record.parts);
+        }
         let back = Journal {
             verb: match journal.mutating {
                 Some(_) => "take_back",
