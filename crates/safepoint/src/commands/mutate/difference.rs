@@ -1,0 +1,90 @@
+//! What differs after a change, as somebody can read or apply it.
+
+use safepoint_state::mutate::Mutated;
+use safepoint_state::tree::{Change, Entry};
+use safepoint_state::{State, Workspace};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::diff;
+use crate::commands::restoring::documents;
+use crate::console::Mode;
+use crate::error::CliError;
+
+/// What differs.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DiffFields {
+    /// `unified`, `structural`, `summary` or `none`.
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) content: String,
+}
+
+/// Longer diffs are told by a summary.
+const LARGEST_DIFF: usize = 256 << 10;
+
+pub(super) fn between(
+    state: &State,
+    workspace: &Workspace,
+    mutated: &Mutated,
+) -> Result<DiffFields, CliError> {
+    let mut structural: String = match mutated.parts.as_slice() {
+        [one] => one.text.clone(),
+        several => several
+            .iter()
+            .map(|part| diff::of_part(part, Mode::Json))
+            .collect(),
+    };
+    for line in &mutated.structure {
+        structural.push_str(line);
+        structural.push('\n');
+    }
+    if !structural.is_empty() {
+        return Ok(DiffFields {
+            kind: "structural",
+            content: structural,
+        });
+    }
+    let objects = state.objects()?;
+    // Directories and git's own files are nothing that `patch` could apply.
+    let lines: Vec<Change> = mutated
+        .changes
+        .iter()
+        .filter(|change| !is_directory(change) && !is_git(&change.path))
+        .cloned()
+        .collect();
+    // What is not UTF-8 cannot be written down exactly in JSON.
+    let is_text = diff::is_text(state, &objects, &workspace.root, &lines)?;
+    if is_text && (!lines.is_empty() || mutated.changes.is_empty()) {
+        let content = diff::unified(
+            state,
+            &objects,
+            &workspace.root,
+            &lines,
+            diff::Colours::None,
+        )?;
+        if content.len() <= LARGEST_DIFF {
+            return Ok(DiffFields {
+                kind: "unified",
+                content,
+            });
+        }
+    }
+    let lines: Vec<String> = documents(&mutated.changes)
+        .iter()
+        .map(|change| format!("{} {}", change.change, change.path))
+        .collect();
+    Ok(DiffFields {
+        kind: "summary",
+        content: lines.join("\n"),
+    })
+}
+
+fn is_directory(change: &Change) -> bool {
+    let directory = |side: &Option<Entry>| side.as_ref().is_some_and(|it| it.subtree().is_some());
+    directory(&change.from) || directory(&change.to)
+}
+
+pub(super) fn is_git(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|name| name == b".git")
+}

@@ -1,0 +1,224 @@
+//! `safepoint mutate`: changes something under a checkpoint, checks it, and keeps
+//! it or rolls it back.
+
+mod difference;
+mod reply;
+mod way_back;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use safepoint_model::{Exit, Span};
+use safepoint_state::mutate::{
+    Beside, Failed, FailedCheck, Mutated, Mutation, Outcome, Step, operation,
+};
+use safepoint_state::scope::Scope;
+use safepoint_state::{
+    Ending, Origin, Progress, Snapshot, State, StateError, Subject, Wanted, WantedPart, Workspace,
+};
+
+use super::outside;
+use crate::context::Context;
+use crate::error::{CliError, FailedReply};
+
+pub(crate) use reply::MutateReply;
+
+/// Arguments of `mutate`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// What to change: a path, `state:NAME` or a database; a batch names its own
+    target: Option<String>,
+    /// The checkpoint that allows it; the beginning of its id is enough
+    #[arg(long, value_name = "ID")]
+    checkpoint: Option<String>,
+    /// Make a checkpoint of the workspace first
+    #[arg(long, conflicts_with = "checkpoint")]
+    auto_checkpoint: bool,
+    /// What to do, as JSON; `@FILE`, or `-` for standard input
+    #[arg(long, value_name = "JSON")]
+    operation: String,
+    /// A line for the shell that must succeed, or the change is rolled back
+    #[arg(long, value_name = "COMMAND")]
+    verify: Option<String>,
+    /// How long that may take
+    #[arg(long, value_name = "TIME", default_value = "15m")]
+    verify_timeout: Span,
+    /// Fail, and roll back, when anything but the target changes
+    #[arg(long)]
+    strict: bool,
+    /// Keep a change that does not hold
+    #[arg(long)]
+    keep_failed: bool,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let mut told = Told {
+        target: arguments.target.clone().unwrap_or_default(),
+        operation: String::new(),
+        checkpoint: arguments.checkpoint.clone().unwrap_or_default(),
+    };
+    let (mutated, state, workspace) = match change(context, arguments, &mut told) {
+        Ok(done) => done,
+        Err(failure) => {
+            let (error, failed) = *failure;
+            let reply = reply::of_failure(&told, &error, failed.as_deref())?;
+            return Err(CliError::WithReply(Box::new(FailedReply { error, reply })));
+        }
+    };
+    let reply = reply::of_change(context, &state, &workspace, &told, &mutated)?;
+    context.console.value(&reply, reply::show)?;
+    for warning in &mutated.warnings {
+        context.console.warn(warning);
+    }
+    let verdict = &mutated.verdict;
+    Ok(match (verdict.outcome(), verdict.ending) {
+        (Outcome::Pass, _) => Exit::Done,
+        (_, Ending::Interrupted | Ending::TimedOut) => Exit::Interrupted,
+        (Outcome::Fail | Outcome::Inconclusive, Ending::ByItself) => Exit::Failed,
+    })
+}
+
+/// What is known of a change however it ends.
+struct Told {
+    target: String,
+    operation: String,
+    checkpoint: String,
+}
+
+/// Why a change was not made, and how far it had come.
+type Failure = Box<(CliError, Option<Box<Failed>>)>;
+
+fn change(
+    context: &mut Context,
+    arguments: &Arguments,
+    told: &mut Told,
+) -> Result<(Mutated, State, Workspace), Failure> {
+    let plain = |error: CliError| -> Failure { Box::new((error, None)) };
+    let steps = read_steps(context, arguments).map_err(plain)?;
+    told.target = names(&steps);
+    told.operation = sentence(&steps);
+    let mut subjects = BTreeMap::new();
+    for target in steps.iter().filter_map(|step| step.target.as_ref()) {
+        if let Some(subject) = outside::subject(context, target).map_err(plain)? {
+            subjects.insert(target.clone(), subject);
+        }
+    }
+    let workspace = context.workspace().map_err(plain)?;
+    let state = context.state().map_err(plain)?;
+    let progress = Progress::default();
+    if arguments.auto_checkpoint {
+        let made = automatic(&state, &workspace, &subjects, &told.operation, &progress);
+        told.checkpoint = made.map_err(plain)?.id.to_string();
+    }
+    if told.checkpoint.is_empty() {
+        return Err(plain(CliError::State(StateError::CheckpointRequired {
+            checkpoint: String::new(),
+            why: "none was given".to_owned(),
+        })));
+    }
+    let mutation = Mutation {
+        checkpoint: &told.checkpoint,
+        steps,
+        here: &outside::here(context),
+        subjects,
+        check: arguments.verify.as_deref(),
+        check_limit: Duration::from_micros(arguments.verify_timeout.as_micros()),
+        beside: match arguments.strict {
+            true => Beside::Fail,
+            false => Beside::Tell,
+        },
+        failed: match arguments.keep_failed {
+            true => FailedCheck::Keep,
+            false => FailedCheck::RollBack,
+        },
+    };
+    let mutated = context
+        .console
+        .watching(&progress, || state.mutate(&workspace, &mutation, &progress));
+    match mutated {
+        Ok(mutated) => {
+            told.checkpoint = mutated.checkpoint.to_string();
+            Ok((mutated, state, workspace))
+        }
+        Err(failed) => {
+            let error = CliError::State(failed.error.clone());
+            Err(Box::new((error, Some(failed))))
+        }
+    }
+}
+
+fn read_steps(context: &Context, arguments: &Arguments) -> Result<Vec<Step>, CliError> {
+    let text = outside::text_or_file(context, &arguments.operation)?;
+    let mut steps = operation::read(&text).map_err(|error| CliError::Invalid {
+        message: format!("`--operation`: {error}"),
+        suggestion: "for example `{\"type\": \"edit\", \"changes\": [{\"old\": \"a\", \"new\": \"b\"}]}`; docs/mutate.md describes all",
+    })?;
+    for step in &mut steps {
+        if step.target.is_none() {
+            step.target.clone_from(&arguments.target);
+        } else if arguments.target.is_some() && step.target != arguments.target {
+            return Err(CliError::Invalid {
+                message: "a target is given, and another one in the operation".into(),
+                suggestion: "leave one of them out",
+            });
+        }
+        if step.target.is_none() {
+            return Err(CliError::Invalid {
+                message: "there is no target".into(),
+                suggestion: "name it: `safepoint mutate TARGET --checkpoint ID --operation JSON`",
+            });
+        }
+    }
+    Ok(steps)
+}
+
+/// A checkpoint that nobody asked for by itself: the whole workspace, and what is changed outside it.
+fn automatic(
+    state: &State,
+    workspace: &Workspace,
+    subjects: &BTreeMap<String, Subject>,
+    reason: &str,
+    progress: &Progress,
+) -> Result<Snapshot, CliError> {
+    let parts: Vec<WantedPart> = subjects
+        .values()
+        .map(|subject| WantedPart {
+            subject: subject.clone(),
+            value: None,
+        })
+        .collect();
+    let wanted = Wanted {
+        scope: &Scope::everything(),
+        parts,
+        reason: Some(format!("before: {reason}")),
+        kind: None,
+        expiry: safepoint_state::automatic_expiry(state.now()),
+        origin: Origin::Automatic,
+        seal_to: &[],
+    };
+    let made = state.checkpoint(workspace, &wanted, progress)?;
+    Ok(made.snapshot)
+}
+
+fn names(steps: &[Step]) -> String {
+    let mut names: Vec<&str> = steps
+        .iter()
+        .filter_map(|step| step.target.as_deref())
+        .collect();
+    names.dedup();
+    names.join(", ")
+}
+
+fn sentence(steps: &[Step]) -> String {
+    let sentences: Vec<String> = steps
+        .iter()
+        .map(|step| match &step.description {
+            Some(text) => text.clone(),
+            None => {
+                let target = step.target.as_deref().unwrap_or_default();
+                format!("{} {target}", step.operation.name())
+            }
+        })
+        .collect();
+    sentences.join("; ")
+}

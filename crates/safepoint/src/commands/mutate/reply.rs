@@ -1,0 +1,208 @@
+//! What `mutate` answers, whether the change was made or not.
+
+use safepoint_model::{Timestamp, text};
+use safepoint_state::mutate::{Failed, Mutated, Seen};
+use safepoint_state::{State, Workspace, path};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::difference::{self, DiffFields};
+use super::{Told, way_back};
+use crate::commands::restoring::{ChangeDocument, documents};
+use crate::commands::verdict::VerdictDocument;
+use crate::console::{FAINT, GOOD, STRONG, WARNING, count};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What `mutate` prints. A failure prints the same fields with `success` false and an `error`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MutateReply {
+    /// Whether it was made and kept.
+    success: bool,
+    /// What was changed.
+    target: String,
+    /// What was done, in a sentence.
+    operation: String,
+    previous_state: PreviousState,
+    new_state: NewState,
+    diff: DiffFields,
+    /// The checkpoint that allowed it, and is used up now.
+    checkpoint_id: String,
+    /// The command that brings back what was there before.
+    rollback_command: String,
+    /// Where to see that it is so.
+    evidence_anchors: Vec<String>,
+    /// This change, as an action in the log.
+    action_id: Option<String>,
+    /// The state just before: the checkpoint, or one made by itself when something had happened since.
+    before_checkpoint_id: Option<String>,
+    /// Every path, database and state that changed.
+    changes: Vec<ChangeDocument>,
+    /// What changed besides the target.
+    side_effects: Vec<String>,
+    verification: Option<VerdictDocument>,
+    /// The share of what could be checked that was, and held.
+    confidence: f64,
+    /// What a command printed.
+    output: Option<String>,
+    warnings: Vec<String>,
+}
+
+/// The target before.
+#[derive(Serialize, JsonSchema)]
+struct PreviousState {
+    /// The text of a file, the tables of a database, the value of a state; null for nothing.
+    snapshot: Value,
+    captured_at: Option<String>,
+}
+
+/// The target after, read back.
+#[derive(Serialize, JsonSchema)]
+struct NewState {
+    snapshot: Value,
+    verified_at: Option<String>,
+}
+
+pub(super) fn of_failure(
+    told: &Told,
+    error: &CliError,
+    failed: Option<&Failed>,
+) -> Result<Map<String, Value>, CliError> {
+    let previous = failed.map_or(&[][..], |failed| &failed.previous);
+    let action = failed.and_then(|failed| failed.action.as_ref());
+    let reply = MutateReply {
+        success: false,
+        target: told.target.clone(),
+        operation: format!("{} (FAILED)", told.operation),
+        previous_state: PreviousState {
+            snapshot: states(previous),
+            captured_at: time(failed.and_then(|failed| failed.captured)),
+        },
+        new_state: NewState {
+            snapshot: Value::Null,
+            verified_at: None,
+        },
+        diff: DiffFields {
+            kind: "none",
+            content: format!("Mutation failed: {error}"),
+        },
+        checkpoint_id: told.checkpoint.clone(),
+        rollback_command: "N/A - mutation did not complete".to_owned(),
+        evidence_anchors: action
+            .map(|action| format!("tool:bash:safepoint trail list --action {action}"))
+            .into_iter()
+            .collect(),
+        action_id: action.map(ToString::to_string),
+        before_checkpoint_id: None,
+        changes: Vec::new(),
+        side_effects: Vec::new(),
+        verification: failed.and_then(|it| it.verdict.as_ref()).map(Into::into),
+        confidence: 0.0,
+        output: None,
+        warnings: Vec::new(),
+    };
+    match serde_json::to_value(reply)? {
+        Value::Object(fields) => Ok(fields),
+        _ => Ok(Map::new()),
+    }
+}
+
+pub(super) fn of_change(
+    context: &Context,
+    state: &State,
+    workspace: &Workspace,
+    told: &Told,
+    mutated: &Mutated,
+) -> Result<MutateReply, CliError> {
+    let verification = VerdictDocument::from(&mutated.verdict);
+    let mut changes = documents(&mutated.changes);
+    changes.extend(mutated.parts.iter().map(|part| ChangeDocument {
+        path: part.to.subject.name(),
+        change: "modified",
+    }));
+    let mut anchors = mutated.lines.clone();
+    anchors.extend([
+        format!("tool:bash:safepoint trail list --action {}", mutated.action),
+        format!("tool:bash:safepoint verify {}", mutated.action),
+        format!("checkpoint:{}", mutated.checkpoint),
+    ]);
+    Ok(MutateReply {
+        success: true,
+        target: told.target.clone(),
+        operation: told.operation.clone(),
+        previous_state: PreviousState {
+            snapshot: states(&mutated.previous),
+            captured_at: time(Some(mutated.captured)),
+        },
+        new_state: NewState {
+            snapshot: states(&mutated.new),
+            verified_at: time(Some(mutated.verified)),
+        },
+        // It is done: what cannot be shown is no reason to answer otherwise.
+        diff: difference::between(state, workspace, mutated).unwrap_or_else(|error| DiffFields {
+            kind: "summary",
+            content: format!("the difference cannot be shown: {error}"),
+        }),
+        checkpoint_id: mutated.checkpoint.to_string(),
+        rollback_command: way_back::command(context, workspace, mutated),
+        evidence_anchors: anchors,
+        action_id: Some(mutated.action.to_string()),
+        before_checkpoint_id: Some(mutated.before.id.to_string()),
+        changes,
+        side_effects: mutated
+            .beside
+            .iter()
+            .map(|path| path::display(path))
+            .collect(),
+        confidence: verification.confidence(),
+        verification: Some(verification),
+        output: mutated.output.clone(),
+        warnings: mutated.warnings.clone(),
+    })
+}
+
+fn time(time: Option<Timestamp>) -> Option<String> {
+    time.map(|time| time.to_string())
+}
+
+/// One target as it is, several by their names.
+fn states(seen: &[Seen]) -> Value {
+    match seen {
+        [] => Value::Null,
+        [one] => one.state.clone(),
+        several => {
+            let pairs = several
+                .iter()
+                .map(|one| (one.target.clone(), one.state.clone()));
+            Value::Object(pairs.collect())
+        }
+    }
+}
+
+pub(super) fn show(reply: &MutateReply) -> String {
+    let safe = |text: &str| text::line(text).text;
+    let mut shown = format!(
+        "{GOOD}done{GOOD:#}  {STRONG}{}{STRONG:#}\n",
+        safe(&reply.operation)
+    );
+    if let Some(action) = &reply.action_id {
+        let changes = count(reply.changes.len() as u64, "change", "changes");
+        shown.push_str(&format!("  {FAINT}{action}, {changes}{FAINT:#}\n"));
+    }
+    for line in reply.diff.content.lines().take(60) {
+        shown.push_str(&format!("{}\n", safe(line)));
+    }
+    if let Some(verification) = &reply.verification {
+        shown.push_str(&verification.lines());
+    }
+    for path in &reply.side_effects {
+        shown.push_str(&format!(
+            "  {WARNING}also changed{WARNING:#} {}\n",
+            safe(path)
+        ));
+    }
+    // It is safe as it is, and must be exact.
+    shown.push_str(&format!("  undo with  {}\n", reply.rollback_command));
+    shown
+}
