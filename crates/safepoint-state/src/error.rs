@@ -24,6 +24,16 @@ pub enum Ending {
     TimedOut,
 }
 
+/// So many ids that begin alike are counted.
+pub(crate) const MOST_ALIKE: usize = 20;
+
+fn at_most(count: usize) -> String {
+    match count > MOST_ALIKE {
+        true => format!("more than {MOST_ALIKE}"),
+        false => count.to_string(),
+    }
+}
+
 /// Why something could not be captured, compared or restored.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StateError {
@@ -90,13 +100,13 @@ pub enum StateError {
         name: String,
     },
     /// The beginning of an id fits more than one.
-    #[error("`{prefix}` is the beginning of {count} {what} ids")]
+    #[error("`{prefix}` is the beginning of {} {what} ids", at_most(*count))]
     Ambiguous {
         /// What kind of thing.
         what: &'static str,
         /// As it was given.
         prefix: String,
-        /// How many it fits.
+        /// How many it fits; more than [`MOST_ALIKE`] are not counted.
         count: usize,
     },
     /// The checkpoint has expired.
@@ -334,5 +344,28 @@ impl From<SealError> for StateError {
 impl From<EntropyError> for StateError {
     fn from(error: EntropyError) -> Self {
         Self::Entropy(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn st_03_many_ids_that_begin_alike_are_not_counted() {
+        let told = |count| {
+            let (what, prefix) = ("checkpoint", "chk".to_owned());
+            StateError::Ambiguous {
+                what,
+                prefix,
+                count,
+            }
+            .to_string()
+        };
+        assert_eq!(told(20), "`chk` is the beginning of 20 checkpoint ids");
+        assert_eq!(
+            told(21),
+            "`chk` is the beginning of more than 20 checkpoint ids"
+        );
     }
 }

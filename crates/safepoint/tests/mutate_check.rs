@@ -86,6 +86,20 @@ fn st_27_a_check_that_passes_keeps_the_change() {
 }
 
 #[test]
+fn st_27_only_what_was_checked_counts() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    // Nobody knows what a command is to lead to.
+    let command = json!({ "type": "command", "argv": ["touch", "made"] });
+    let reply = mutate(&env, &id, ".", &command, &[]).done();
+    assert_eq!(
+        reply["verification"]["coverage"],
+        json!({ "checked": 2, "total": 4, "percentage": 50.0 })
+    );
+    assert_eq!(reply["confidence"], 0.5);
+}
+
+#[test]
 fn st_27_a_check_that_fails_rolls_back_all_of_it() {
     let env = some();
     let id = checkpoint(&env, &[]);

@@ -184,6 +184,42 @@ fn st_24_a_unified_diff_applies_whatever_the_names_are() {
 }
 
 #[test]
+fn st_24_structured_files_are_told_by_pointer_and_others_by_line() {
+    let env = env();
+    env.write("project/a.json", "{\n  \"a\": 1\n}\n");
+    env.write("project/b.txt", "b\n");
+    let json = |target: &str, value: &str| json!({ "target": target, "type": "json", "merge": { "a": value } });
+    let id = checkpoint(&env, &[]);
+    let reply = batch(&env, &id, &json!([json("a.json", "one")]), &[]).done();
+    assert_eq!(
+        reply["diff"],
+        json!({ "type": "structural", "content": "~ a.json /a\n" })
+    );
+    // With other files, every line of all of them.
+    let both = json!([
+        json("a.json", "two"),
+        write("b.txt", "B\n"),
+        write("c.txt", "c\n")
+    ]);
+    applies(&env, &both);
+    // With a state, the names of other files.
+    let id = checkpoint(&env, &[".", "--state", "deploy=1"]);
+    let both = json!([
+        { "target": "state:deploy", "type": "state", "value": 2 },
+        json("a.json", "three"),
+        write("b.txt", "again\n"),
+        { "target": "c.txt", "type": "delete" },
+    ]);
+    let reply = batch(&env, &id, &both, &[]).done();
+    assert_eq!(reply["diff"]["type"], "structural");
+    assert_eq!(
+        text(&reply["diff"]["content"]),
+        "state:deploy\n@@ -1 +1 @@\n-1\n+2\n~ a.json /a\nmodified b.txt\ndeleted c.txt\n"
+    );
+    assert_sound(&env);
+}
+
+#[test]
 fn st_24_what_is_no_text_is_summed_up() {
     let env = env();
     env.write("project/text", "text\n");

@@ -267,6 +267,26 @@ fn st_26_other_names_of_a_file_keep_their_content_and_that_is_told() {
 }
 
 #[test]
+fn st_24_what_a_command_printed_and_a_long_diff_for_people() {
+    let env = one();
+    let line = "echo said; seq 100 > numbers";
+    let operation = json!({ "type": "command", "argv": ["sh", "-c", line] }).to_string();
+    let run = env.run(&[
+        "mutate",
+        ".",
+        "--auto-checkpoint",
+        "--operation",
+        &operation,
+    ]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("\n  │ said\ndiff --git"), "{run:?}");
+    assert!(
+        run.stdout.contains("\n+55\n  … and 45 lines more\n"),
+        "{run:?}"
+    );
+}
+
+#[test]
 fn st_24_a_change_for_people() {
     let env = one();
     let id = checkpoint(&env, &[]);

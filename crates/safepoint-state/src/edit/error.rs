@@ -132,7 +132,7 @@ pub enum EditError {
     /// `old` is there more than once.
     #[error(
         "change {change}: `old` occurs {count} times{}",
-        in_lines(*line, lines)
+        in_lines(*line, lines, *count)
     )]
     Several {
         /// Which change, from 1.
@@ -396,9 +396,13 @@ fn in_line(line: Option<usize>) -> String {
     line.map_or(String::new(), |line| format!(" in line {line}"))
 }
 
-fn in_lines(line: Option<usize>, lines: &[usize]) -> String {
+/// The lines in which something occurs `count` times. Of many, only the first are looked for.
+fn in_lines(line: Option<usize>, lines: &[usize], count: usize) -> String {
     match line {
         Some(_) => in_line(line),
+        None if count > MOST_NUMBERS && lines.len() <= MOST_NUMBERS => {
+            format!(", first in {}", numbered("line", lines))
+        }
         None => format!(" in {}", numbered("line", lines)),
     }
 }

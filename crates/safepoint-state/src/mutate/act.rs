@@ -12,9 +12,9 @@ use super::authority::{self, Reach};
 use super::operation::Operation;
 use super::picture::Picture;
 use super::place::{self, LastLink, Place, Target};
-use super::{Found, Secured};
+use super::{Found, Secured, Structured};
 use crate::capture::Capture;
-use crate::edit::{self, Change as Structured, Format};
+use crate::edit::{self, Format};
 use crate::objects::Objects;
 use crate::part::Subject;
 use crate::path::{self, TreePath};
@@ -35,7 +35,7 @@ pub(super) struct Planned {
     files: Subtree,
     pub(super) meant: BTreeSet<TreePath>,
     lines: Vec<String>,
-    structure: Vec<String>,
+    structure: Vec<Structured>,
     warnings: Vec<String>,
     /// How many steps it is made of.
     steps: usize,
@@ -56,7 +56,7 @@ pub(super) struct Acted {
     /// The tree that steps on files alone lead to.
     pub(super) wanted: Option<Subtree>,
     pub(super) lines: Vec<String>,
-    pub(super) structure: Vec<String>,
+    pub(super) structure: Vec<Structured>,
     pub(super) warnings: Vec<String>,
     pub(super) output: Option<String>,
     /// Queries that decided about SQL, and what they said.
@@ -297,8 +297,8 @@ impl State {
                         .map_err(|error| StateError::Unsupported(error.to_string()))?,
                     (None, patch, merge) => {
                         let change = match patch {
-                            Some(patch) => Structured::Patch(patch.clone()),
-                            None => Structured::Merge(merge.clone().unwrap_or_default()),
+                            Some(patch) => edit::Change::Patch(patch.clone()),
+                            None => edit::Change::Merge(merge.clone().unwrap_or_default()),
                         };
                         let old = self.present_state(workspace, key)?.unwrap_or_default();
                         let done = edit::change(Format::Json, &old, &change).map_err(|error| {

@@ -99,6 +99,15 @@ pub struct Seen {
     pub state: Value,
 }
 
+/// A value in a structured file that changed.
+#[derive(Clone, Debug)]
+pub struct Structured {
+    /// The file.
+    pub path: TreePath,
+    /// Where in it, as a JSON pointer.
+    pub pointer: String,
+}
+
 /// A change that was made and kept.
 #[derive(Clone, Debug)]
 pub struct Mutated {
@@ -129,7 +138,7 @@ pub struct Mutated {
     /// Where text was touched: `path:line`.
     pub lines: Vec<String>,
     /// What changed in structured files.
-    pub structure: Vec<String>,
+    pub structure: Vec<Structured>,
     /// What a command printed.
     pub output: Option<String>,
     /// What else is to be known.

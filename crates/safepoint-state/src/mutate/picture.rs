@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Mutex;
 
+use super::Structured;
 use super::operation::{self, Operation, Replace};
 use super::place::Place;
 use crate::edit::{self, Change, Format, Replacement};
@@ -30,8 +31,8 @@ pub(super) struct Picture<'a> {
     pub(super) warnings: Vec<String>,
     /// Where the operations touched text: `path:line`.
     pub(super) lines: Vec<String>,
-    /// What changed in structured files, by JSON pointer.
-    pub(super) structure: Vec<String>,
+    /// What changed in structured files.
+    pub(super) structure: Vec<Structured>,
 }
 
 /// Larger files are not edited as text.
@@ -184,9 +185,11 @@ impl<'a> Picture<'a> {
             )
         })?;
         let done = edit::change(format, &old, change).map_err(|error| refused(place, &error))?;
-        let name = path::display(&place.path);
-        let line = |pointer: &String| format!("~ {name} {pointer}");
-        self.structure.extend(done.paths.iter().map(line));
+        let one = |pointer| Structured {
+            path: place.path.clone(),
+            pointer,
+        };
+        self.structure.extend(done.paths.into_iter().map(one));
         self.fill(place, entry, done.bytes)
     }
 

@@ -9,6 +9,7 @@ use safepoint_store::{Component, Migration, Row, Sql, StoreError, Value, query_a
 
 use super::{Record, Snapshot, SnapshotId};
 use crate::StateError;
+use crate::error::MOST_ALIKE;
 
 /// The tables of this crate.
 pub const COMPONENT: Component = Component {
@@ -159,7 +160,8 @@ fn by_prefix<T>(
     query_all(
         sql,
         &format!(
-            "SELECT {columns} FROM {table} WHERE {column} >= ?1 AND {column} < ?2 ORDER BY {column} LIMIT 21"
+            "SELECT {columns} FROM {table} WHERE {column} >= ?1 AND {column} < ?2 ORDER BY {column} LIMIT {}",
+            MOST_ALIKE + 1
         ),
         &[Value::Text(prefix), Value::Text(&end)],
         read,

@@ -105,6 +105,13 @@ fn st_23_several_occurrences_are_refused_with_their_lines() {
         error.to_string(),
         "change 1: `old` occurs 100 times in lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …"
     );
+    // Several in a line: fewer lines are known than there are.
+    let many = "a b a b\n".repeat(10);
+    let error = replaced(&many, &[change("a", "b")]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "change 1: `old` occurs 20 times, first in lines 1, 2, 3, 4, 5 and 6"
+    );
 }
 
 #[test]

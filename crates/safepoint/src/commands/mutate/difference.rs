@@ -2,7 +2,7 @@
 
 use safepoint_state::mutate::Mutated;
 use safepoint_state::tree::{Change, Entry};
-use safepoint_state::{State, Workspace};
+use safepoint_state::{State, Workspace, path};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,21 +28,19 @@ pub(super) fn between(
     workspace: &Workspace,
     mutated: &Mutated,
 ) -> Result<DiffFields, CliError> {
-    let mut structural: String = match mutated.parts.as_slice() {
-        [one] => one.text.clone(),
-        several => several
-            .iter()
-            .map(|part| diff::of_part(part, Mode::Json))
-            .collect(),
-    };
-    for line in &mutated.structure {
-        structural.push_str(line);
-        structural.push('\n');
-    }
-    if !structural.is_empty() {
+    // Files whose change no pointer tells.
+    let is_told = |change: &&Change| mutated.structure.iter().any(|it| it.path == change.path);
+    let untold: Vec<Change> = mutated
+        .changes
+        .iter()
+        .filter(|change| !is_told(change) && !is_directory(change))
+        .cloned()
+        .collect();
+    let structured = !mutated.structure.is_empty() && untold.is_empty();
+    if structured || !mutated.parts.is_empty() {
         return Ok(DiffFields {
             kind: "structural",
-            content: structural,
+            content: structural(mutated, &untold),
         });
     }
     let objects = state.objects()?;
@@ -78,6 +76,25 @@ pub(super) fn between(
         kind: "summary",
         content: lines.join("\n"),
     })
+}
+
+/// What changed in databases, states and structured files, and the names of other files.
+fn structural(mutated: &Mutated, untold: &[Change]) -> String {
+    let mut lines: String = match mutated.parts.as_slice() {
+        [one] if mutated.changes.is_empty() => one.text.clone(),
+        several => several
+            .iter()
+            .map(|part| diff::of_part(part, Mode::Json))
+            .collect(),
+    };
+    for one in &mutated.structure {
+        let name = path::display(&one.path);
+        lines.push_str(&format!("~ {name} {}\n", one.pointer));
+    }
+    for change in documents(untold) {
+        lines.push_str(&format!("{} {}\n", change.change, change.path));
+    }
+    lines
 }
 
 fn is_directory(change: &Change) -> bool {

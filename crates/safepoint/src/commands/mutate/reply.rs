@@ -180,6 +180,9 @@ fn states(seen: &[Seen]) -> Value {
     }
 }
 
+/// How many lines of a diff people see.
+const LINES_SHOWN: usize = 60;
+
 pub(super) fn show(reply: &MutateReply) -> String {
     let safe = |text: &str| text::line(text).text;
     let mut shown = format!(
@@ -190,8 +193,16 @@ pub(super) fn show(reply: &MutateReply) -> String {
         let changes = count(reply.changes.len() as u64, "change", "changes");
         shown.push_str(&format!("  {FAINT}{action}, {changes}{FAINT:#}\n"));
     }
-    for line in reply.diff.content.lines().take(60) {
+    for line in reply.output.iter().flat_map(|output| output.lines()) {
+        shown.push_str(&format!("  {FAINT}│{FAINT:#} {}\n", safe(line)));
+    }
+    let lines: Vec<&str> = reply.diff.content.lines().collect();
+    for line in lines.iter().take(LINES_SHOWN) {
         shown.push_str(&format!("{}\n", safe(line)));
+    }
+    if lines.len() > LINES_SHOWN {
+        let more = count((lines.len() - LINES_SHOWN) as u64, "line", "lines");
+        shown.push_str(&format!("  {FAINT}… and {more} more{FAINT:#}\n"));
     }
     if let Some(verification) = &reply.verification {
         shown.push_str(&verification.lines());
