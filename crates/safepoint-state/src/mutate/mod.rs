@@ -17,6 +17,7 @@
 
 mod act;
 mod authority;
+mod check;
 pub mod operation;
 mod picture;
 mod place;
