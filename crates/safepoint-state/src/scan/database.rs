@@ -13,9 +13,10 @@ use std::time::Duration;
 use rustix::fs::fstat;
 use safepoint_database::sqlite::{self, Held};
 
+use super::leaf::Leaf;
 use super::read::{self, Outcome, Sniff};
 use super::stat::Found;
-use super::walk::{Item, Leaf, Walk};
+use super::walk::{Item, Walk};
 use crate::StateError;
 use crate::path;
 use crate::sensitive;

@@ -8,6 +8,7 @@
 
 pub(crate) mod cache;
 mod database;
+mod leaf;
 mod names;
 mod partial;
 mod read;

@@ -8,9 +8,10 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use super::database;
+use super::leaf::Leaf;
 use super::names::{list, open_beneath, open_directory};
 use super::stat::Found;
-use super::walk::{Item, Leaf, Part, Walk};
+use super::walk::{Item, Part, Walk};
 use super::{Request, Scan, Sink, problem};
 use crate::path::{self, TreePath};
 use crate::scope::Cover;

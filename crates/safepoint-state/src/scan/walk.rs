@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::cache::{self, Flagged, Record, Seen, Stamp};
+use super::leaf::{Leaf, Settled};
 use super::names::{is_own, is_passing, list, open_directory};
-use super::read::{self, Outcome, Sniff};
+use super::read;
 use super::rules::OWN;
-use super::settle::{moment, was_quiet};
 use super::stat::Found;
 use super::{Omitted, Request, Scan, Sink, problem};
 use crate::path::{self, TreePath};
@@ -100,8 +100,8 @@ pub(super) struct Item {
 /// One name that has been captured.
 pub(super) struct Captured {
     pub(super) entry: Entry,
-    stamp: Stamp,
-    same: bool,
+    pub(super) stamp: Stamp,
+    pub(super) same: bool,
 }
 
 impl Walk<'_> {
@@ -356,93 +356,6 @@ impl Walk<'_> {
         Ok(Some(Captured { entry, stamp, same }))
     }
 
-    /// Captures something that is not a directory and not known to be unchanged.
-    pub(super) fn leaf(
-        &self,
-        handle: BorrowedFd<'_>,
-        parent: &[u8],
-        part: Part,
-        item: &Item,
-        known: Option<&Record>,
-    ) -> Result<Leaf, StateError> {
-        let path = path::join(parent, &item.name);
-        let found = &item.found;
-        if let Some(kind) = found.special() {
-            if part == Part::Files {
-                lock(&self.found).special.push((path, kind));
-            }
-            let device = found.device;
-            let entry = found.entry(&item.name, Node::Special { kind, device });
-            return Ok(self.captured(entry, found, Settled::No));
-        }
-        if !found.is_file() {
-            let target = match readlinkat(handle, item.name.as_slice(), Vec::new()) {
-                Ok(target) => target.into_bytes(),
-                Err(Errno::NOENT | Errno::INVAL) => return Ok(Leaf::Gone),
-                Err(error) => return Err(problem("read", &path, error)),
-            };
-            let entry = found.entry(&item.name, Node::Symlink { target });
-            return Ok(self.captured(entry, found, Settled::No));
-        }
-        if let Some(flagged) = known.and_then(|record| record.still_flagged(item))
-            && let Some(reason) = Reason::from_code(flagged.reason)
-        {
-            self.flag(&path, reason);
-            return Ok(Leaf::Flagged(flagged.clone()));
-        }
-        let sniff = match part {
-            Part::Files => Sniff::Yes,
-            // An address with a password in it may stand in a repository's settings.
-            Part::Git if item.name == b"config" => Sniff::Yes,
-            Part::Git => Sniff::No,
-        };
-        let before = self.request.clock.now();
-        match read::file(handle, &item.name, &path, self.sink, sniff, Some(found))? {
-            Outcome::Gone => Ok(Leaf::Gone),
-            Outcome::Secret(reason, found) => Ok(self.flagged(&item.name, &path, reason, &found)),
-            Outcome::Kept {
-                node,
-                attributes,
-                found,
-            } => {
-                self.request.progress.add(0, found.size);
-                if let Node::File { content, .. } = &node
-                    && !was_quiet(found.changed, before)
-                {
-                    lock(&self.restless).push((path, *content, found.changed));
-                }
-                let mut entry = found.entry(&item.name, node);
-                entry.attributes = attributes;
-                Ok(self.captured(entry, &found, Settled::Yes))
-            }
-        }
-    }
-
-    /// Something that was kept still while it was read.
-    pub(super) fn still(&self, entry: Entry, found: &Found) -> Leaf {
-        self.captured(entry, found, Settled::No)
-    }
-
-    /// A secret, of which nothing is kept.
-    pub(super) fn flagged(&self, name: &[u8], path: &[u8], reason: Reason, found: &Found) -> Leaf {
-        self.flag(path, reason);
-        Leaf::Flagged(Flagged {
-            name: name.to_vec(),
-            reason: reason.code(),
-            size: found.size,
-            modified: found.modified,
-            stamp: self.stamp(found, Settled::No),
-        })
-    }
-
-    fn captured(&self, entry: Entry, found: &Found, settled: Settled) -> Leaf {
-        Leaf::Captured(Captured {
-            entry,
-            stamp: self.stamp(found, settled),
-            same: false,
-        })
-    }
-
     /// Puts a directory together from what was captured of it.
     fn finish(
         &self,
@@ -481,19 +394,6 @@ impl Walk<'_> {
                 .push((path.to_vec(), Seen::New(record)));
         }
         Ok(Some(subtree))
-    }
-
-    fn stamp(&self, found: &Found, settled: Settled) -> Stamp {
-        let now = self.request.clock.now();
-        Stamp {
-            changed: found.changed,
-            inode: found.inode,
-            quiet: match settled {
-                // A time in the future tells nothing about changes to come.
-                Settled::Yes => moment(now) >= found.changed,
-                Settled::No => was_quiet(found.changed, now),
-            },
-        }
     }
 
     fn is_tagged_cache(&self, handle: BorrowedFd<'_>, path: &[u8], names: &[Vec<u8>]) -> bool {
@@ -537,22 +437,9 @@ impl Walk<'_> {
         });
     }
 
-    fn flag(&self, path: &[u8], reason: Reason) {
+    pub(super) fn flag(&self, path: &[u8], reason: Reason) {
         lock(&self.found).sensitive.push((path.to_vec(), reason));
     }
-}
-
-/// Whether something is looked at once more when it was restless.
-#[derive(Clone, Copy)]
-enum Settled {
-    Yes,
-    No,
-}
-
-pub(super) enum Leaf {
-    Captured(Captured),
-    Flagged(Flagged),
-    Gone,
 }
 
 impl Item {
@@ -560,20 +447,6 @@ impl Item {
     fn known_in<'k>(&self, known: Option<&'k Record>) -> Option<(&'k Entry, &'k Stamp)> {
         let (record, at) = (known?, self.known?);
         Some((record.entries.get(at)?, record.stamps.get(at)?))
-    }
-}
-
-impl Record {
-    /// The secret of this name, if it is still the file that was read then.
-    fn still_flagged(&self, item: &Item) -> Option<&Flagged> {
-        self.flagged.iter().find(|flagged| {
-            flagged.name == item.name
-                && flagged.stamp.quiet
-                && flagged.stamp.changed == item.found.changed
-                && flagged.stamp.inode == item.found.inode
-                && flagged.size == item.found.size
-                && flagged.modified == item.found.modified
-        })
     }
 }
 
