@@ -353,7 +353,13 @@ fn explain_state(error: &StateError) -> Explanation {
         StateError::EmptyScope { scope } => (
             Code::ScopeEmpty,
             Some(scope.clone()),
-            hint("check the spelling; a scope is relative to the directory you are in"),
+            hint(if scope.starts_with("state:") {
+                "check the spelling, or give it a value: `safepoint checkpoint --state NAME=JSON`"
+            } else if scope.contains("://") {
+                "check the spelling: the server knows no such database"
+            } else {
+                "check the spelling; a scope is relative to the directory you are in"
+            }),
         ),
         StateError::BadScope { scope, .. } => (
             Code::ScopeInvalid,

@@ -124,6 +124,7 @@ fn st_15_what_is_no_state_is_refused_and_nothing_is_written() {
         let run = env.run(&[&["checkpoint", "--json"], scope].concat());
         assert_eq!(run.code, 7, "{scope:?}: {run:?}");
         assert!(run.stdout.contains("SCOPE_EMPTY"), "{run:?}");
+        assert!(run.stdout.contains("--state NAME=JSON"), "{run:?}");
     }
     let run = env.run(&["checkpoint", "--state", "x=1", "--state", "x=2"]);
     assert_eq!(run.code, 7, "{run:?}");

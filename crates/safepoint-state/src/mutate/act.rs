@@ -399,12 +399,7 @@ fn told(rows: &[safepoint_database::Row]) -> String {
 
 /// How many of the steps at the beginning are on files.
 fn file_steps(steps: &[Found]) -> usize {
-    let on_files = |found: &&Found| {
-        !matches!(
-            found.step.operation,
-            Operation::Sql { .. } | Operation::State { .. } | Operation::Command { .. }
-        )
-    };
+    let on_files = |found: &&Found| found.step.operation.is_on_files();
     steps.iter().take_while(on_files).count()
 }
 

@@ -292,6 +292,14 @@ pub(super) fn bytes(content: Option<&String>, base64: Option<&String>) -> Result
 }
 
 impl Operation {
+    /// Whether it is done to files alone, and all that it does is known before.
+    pub(super) fn is_on_files(&self) -> bool {
+        !matches!(
+            self,
+            Self::Sql { .. } | Self::State { .. } | Self::Command { .. }
+        )
+    }
+
     /// Its name, as in `type`.
     pub const fn name(&self) -> &'static str {
         match self {

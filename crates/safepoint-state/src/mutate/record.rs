@@ -12,7 +12,7 @@ use super::act::Planned;
 use super::check::Concluded;
 use super::place::Target;
 use super::verdict::Outcome;
-use super::{Found, Mutated, Mutation, Operation, Secured, Seen, seen};
+use super::{Found, Mutated, Mutation, Secured, Seen, seen};
 use crate::capture::Capture;
 use crate::objects::Objects;
 use crate::part::Part;
@@ -70,13 +70,8 @@ impl State {
         secured: &Secured,
         first: &Option<Planned>,
     ) -> Result<Journal, StateError> {
-        let only_files = first.is_some()
-            && secured.steps.iter().all(|found| {
-                !matches!(
-                    found.step.operation,
-                    Operation::Sql { .. } | Operation::State { .. } | Operation::Command { .. }
-                )
-            });
+        let on_files = |found: &Found| found.step.operation.is_on_files();
+        let only_files = secured.steps.iter().all(on_files);
         let (scope, extent) = match (first, only_files) {
             (Some(planned), true) => {
                 let paths: BTreeSet<&TreePath> = planned.paths().collect();
