@@ -119,6 +119,9 @@ codes! {
     DatabaseFailed, "F515", "DATABASE_FAILED", Failed, "a database cannot be captured, changed or brought back; it is as it was";
     ToolMissing, "F516", "TOOL_MISSING", Failed, "a program that is needed is missing or too old";
     ProviderFailed, "F517", "PROVIDER_FAILED", Failed, "the commands that own a state failed";
+    AtlasChanged, "F518", "ATLAS_CHANGED", Denied, "an atlas is no longer what its session began with";
+    RateLimited, "F519", "RATE_LIMITED", Denied, "it was asked for too often";
+    SessionTampered, "F520", "SESSION_TAMPERED", Denied, "a session in the store is not the one that the trail tells of";
     Interrupted, "H301", "INTERRUPTED", Interrupted, "a check, a command or a provider was interrupted; what a change had done was rolled back";
     TimedOut, "H302", "TIMED_OUT", Interrupted, "a check, a command or a provider took too long; what a change had done was rolled back";
     StoreUnreachable, "S501", "STORE_UNREACHABLE", Unavailable, "nothing answers at the store's address";
@@ -136,6 +139,8 @@ codes! {
     KeyInvalid, "I602", "KEY_INVALID", Identity, "a key file holds something else";
     DatabaseRefused, "I604", "DATABASE_REFUSED", Identity, "a database does not let us in";
     SealFailed, "I603", "SEAL_FAILED", Identity, "a secret cannot be encrypted or decrypted";
+    SignatureInvalid, "I605", "SIGNATURE_INVALID", Identity, "a signature is missing, broken, or of somebody else";
+    AccessDenied, "I606", "ACCESS_DENIED", Identity, "a key is missing, or not one that is let in";
     Usage, "U701", "USAGE", Usage, "the command line is not understood";
     InvalidInput, "U702", "INVALID_INPUT", Usage, "an input is not what it should be";
     SettingsInvalid, "U703", "SETTINGS_INVALID", Usage, "a settings file is wrong";
@@ -143,9 +148,11 @@ codes! {
     ScopeEmpty, "U705", "SCOPE_EMPTY", Usage, "a scope matches nothing";
     ScopeInvalid, "U706", "SCOPE_INVALID", Usage, "a scope cannot be used";
     TargetInvalid, "U707", "TARGET_INVALID", Usage, "a target cannot be one";
+    AtlasInvalid, "U708", "ATLAS_INVALID", Usage, "an atlas cannot be used";
     NotFound, "N801", "NOT_FOUND", NotFound, "something named does not exist";
     Conflict, "C901", "CONFLICT", Conflict, "a later change stands in the way";
     Busy, "C902", "BUSY", Conflict, "another process is at work on the same thing";
+    SessionState, "C905", "SESSION_STATE", Conflict, "a session is not where this could be done";
     DatabaseLocked, "C904", "DATABASE_LOCKED", Conflict, "another connection has the database locked";
     OtherWorkspace, "C903", "OTHER_WORKSPACE", Conflict, "the checkpoint belongs to another directory";
 }

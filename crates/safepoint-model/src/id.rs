@@ -94,6 +94,8 @@ macro_rules! random_identifier {
 random_identifier! {
     /// One thing an agent wants to do, from proposal to undo.
     ActionId, "act";
+    /// Something that waits for answers or a decision.
+    HoldId, "hld";
     /// One trail: the last part of its origin.
     LogId, "log";
     /// One run of an agent.

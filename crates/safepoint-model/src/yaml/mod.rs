@@ -5,6 +5,8 @@
 //! keys and unknown tags are refused, and aliases cannot be piled up into more
 //! than was written. Whether unknown fields are refused is up to the type.
 
+mod quick;
+
 use std::fmt;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -15,6 +17,10 @@ use crate::text;
 
 /// The longest document that is read, in bytes: 4 MiB.
 pub const MAX_BYTES: usize = 4 << 20;
+/// The most scalars, lists and mappings, and their ends, in one document.
+const MAX_NODES: usize = 1_000_000;
+/// How many lists and mappings lie inside each other.
+const MAX_DEPTH: usize = 64;
 
 /// A document that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +57,14 @@ pub fn read_as<T: DeserializeOwned>(input: &str) -> Result<T, YamlError> {
             column: None,
         });
     }
+    if let Some(value) = quick::read(input) {
+        return Ok(value);
+    }
+    read_strictly(input)
+}
+
+/// Reads with the YAML crate, which alone decides what is right.
+fn read_strictly<T: DeserializeOwned>(input: &str) -> Result<T, YamlError> {
     let value = serde_saphyr::from_str_with_options(input, options()).map_err(refusal)?;
     // The crate forgives nonsense behind the marker that ends a document
     // (`...`); reading on as a stream of documents does not.
@@ -100,7 +114,9 @@ fn message(error: &Error) -> String {
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: 64,
+            max_depth: MAX_DEPTH,
+            max_events: 2 * MAX_NODES,
+            max_nodes: MAX_NODES,
             max_anchors: 256,
             max_aliases: 1_024,
         },
@@ -241,5 +257,100 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(!error.contains('\u{1b}'), "{error:?}");
+    }
+
+    /// What the short way reads, the long way reads in the same way.
+    fn agree(input: &str) {
+        let short: Option<Value> = quick::read(input);
+        if let Some(short) = short {
+            assert_eq!(read_strictly::<Value>(input), Ok(short), "{input:?}");
+        }
+        let short: Option<BTreeMap<String, String>> = quick::read(input);
+        if let Some(short) = short {
+            assert_eq!(
+                read_strictly::<BTreeMap<String, String>>(input),
+                Ok(short),
+                "{input:?}"
+            );
+        }
+        let short: Option<BTreeMap<String, Option<bool>>> = quick::read(input);
+        if let Some(short) = short {
+            let long = read_strictly::<BTreeMap<String, Option<bool>>>(input);
+            assert_eq!(long, Ok(short), "{input:?}");
+        }
+        let short: Option<BTreeMap<String, i16>> = quick::read(input);
+        if let Some(short) = short {
+            let long = read_strictly::<BTreeMap<String, i16>>(input);
+            assert_eq!(long, Ok(short), "{input:?}");
+        }
+        let short: Option<BTreeMap<String, f64>> = quick::read(input);
+        if let Some(short) = short {
+            let long = read_strictly::<BTreeMap<String, f64>>(input);
+            assert_eq!(long, Ok(short), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn plain_documents_take_the_short_way() {
+        let plain = "a: 1\nb: [x, \"y\", 'z']\nc: {d: true, e: ~}\nf: |\n  g\n  h\n";
+        let expected = json!({
+            "a": 1, "b": ["x", "y", "z"], "c": {"d": true, "e": null}, "f": "g\nh\n"
+        });
+        assert_eq!(quick::read::<Value>(plain), Some(expected));
+        for other in [
+            "a: &x 1\nb: *x\n",
+            "a: !!str 1\n",
+            "a: 1\na: 2\n",
+            "a: 1\n\"a\": 2\n",
+            "<<: {a: 1}\n",
+            "a: 0x10\n",
+            "a: .nan\n",
+            "a: 1\n---\nb: 2\n",
+            "a: 1\n...\n]",
+            "? [a]\n: b\n",
+            "",
+        ] {
+            assert_eq!(quick::read::<Value>(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn many_keys_are_told_apart() {
+        let mut text = String::new();
+        for number in 0..40 {
+            text.push_str(&format!("key{number}: {number}\n"));
+        }
+        assert!(quick::read::<Value>(&text).is_some());
+        for number in [0, 15, 16, 17, 39] {
+            let twice = format!("{text}key{number}: again\n");
+            assert_eq!(quick::read::<Value>(&twice), None, "{number}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn both_ways_agree_on_scalars(
+            scalar in "[-+.~0-9a-zA-Z_: #'\"!&*<|>%@,\\[\\]{}]{0,8}",
+            key in "[-a-c1~<.]{1,2}",
+        ) {
+            agree(&format!("{key}: {scalar}\nk: x\n"));
+            agree(&format!("- {scalar}\n- {{{key}: [{scalar}]}}\n"));
+        }
+
+        #[test]
+        fn both_ways_agree_on_words(
+            scalar in "(true|True|yes|no|null|NULL|inf|nan|infinity|NaN|-?0?[0-9]{1,20}|[0-9]{1,3}\\.[0-9]{0,3}|-?[0-9]e[0-9]|0[xob][0-9a-f]{1,3}|[0-9]_[0-9]|[0-9]{4}-[0-9]{2}-[0-9]{2})",
+            quote in "['\"]?",
+        ) {
+            agree(&format!("a: {quote}{scalar}{quote}\n"));
+            agree(&format!("{quote}{scalar}{quote}: 1\n"));
+        }
+
+        #[test]
+        fn both_ways_agree_on_lines(
+            lines in proptest::collection::vec("( {0,4})(- )?([a-d]:|\\.\\.\\.|---|#|%YAML 1.2|\\? a|: b)?( [a-d]| \\||  >| \\[| \\])?", 0..7),
+        ) {
+            agree(&lines.join("\n"));
+        }
     }
 }
