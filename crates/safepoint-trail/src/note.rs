@@ -100,6 +100,11 @@ impl Signer {
         frame.digest()
     }
 
+    /// The signature of `text` alone, in base64.
+    pub fn signature(&self, text: &str) -> String {
+        BASE64.encode(self.key.sign(text.as_bytes()).to_bytes())
+    }
+
     /// The note with this signature under it. `text` ends with a newline.
     pub fn sign(&self, text: &str) -> String {
         let signature = self.key.sign(text.as_bytes());
@@ -130,6 +135,11 @@ impl PublicKey {
     /// The name, which is the origin of the log that the key signs.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The id that tells keys of one name apart: the second part of the printed form.
+    pub fn id(&self) -> String {
+        hex(&self.id)
     }
 
     /// The text of a note that this key has signed. Signatures of others are passed over.

@@ -77,6 +77,22 @@ impl FieldFilter {
     }
 }
 
+/// The newest entry of one kind in one stream, as the present transaction sees it.
+pub fn newest_of(
+    sql: &mut dyn Sql,
+    stream: &Stream,
+    kind: &str,
+) -> Result<Option<Entry>, StoreError> {
+    query_one(
+        sql,
+        &format!(
+            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 AND e.kind = ?2 ORDER BY e.seq DESC LIMIT 1"
+        ),
+        &[Value::Text(stream.as_str()), Value::Text(kind)],
+        read_entry,
+    )
+}
+
 impl Trail {
     /// Hands every entry that `query` fits to `each`, oldest first, until it has had enough.
     pub fn entries<E: From<TrailError>>(

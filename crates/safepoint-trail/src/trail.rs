@@ -207,6 +207,25 @@ impl Trail {
         self.store.write(Durability::Sync, |_| Ok(()))
     }
 
+    /// What is signed for `purpose`: a line that says so, and `text`.
+    ///
+    /// A head begins with the name of its log alone, and names have no spaces,
+    /// so nothing that is signed here can be taken for one.
+    pub fn statement(&self, purpose: &'static str, text: &str) -> String {
+        format!("{purpose} of {}\n{text}", self.key().name())
+    }
+
+    /// The signature under such a statement by the key of this trail, in base64.
+    pub fn sign(&self, purpose: &'static str, text: &str) -> String {
+        let statement = self.statement(purpose, text);
+        self.appender.signer.signature(&statement)
+    }
+
+    /// Takes secrets out of what leaves by another way, as they are taken out of entries.
+    pub fn redact(&self, value: &mut serde_json::Value) {
+        self.appender.redactor.redact(value);
+    }
+
     /// The signed head over all entries.
     pub fn head(&self) -> Result<SignedHead, TrailError> {
         let stored = self.stored_head()?;
