@@ -1,0 +1,200 @@
+//! Atlases as files: text, modules beside it, and a signature.
+//!
+//! What is read once is what counts: text and modules are pinned by their
+//! digest, and kept in the store for as long as a session needs them.
+
+mod shelf;
+mod signature;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use safepoint_gates::{AtlasManifest, Engine, Loaded, Runner, load};
+use safepoint_model::{Digest, Frame};
+
+pub use signature::{Signature, sign};
+
+pub(crate) use shelf::{fetch, keep, known_steward, trust_steward};
+
+use crate::ControlError;
+
+/// An atlas that was read from a file.
+#[derive(Clone, Debug)]
+pub struct AtlasFile {
+    /// Where it was read from, absolute.
+    pub path: PathBuf,
+    /// What it says, word for word.
+    pub text: String,
+    /// What it says.
+    pub manifest: AtlasManifest,
+    /// The WebAssembly modules it names, by path.
+    pub modules: BTreeMap<String, Vec<u8>>,
+    /// The digest of all of it.
+    pub digest: Digest,
+    /// Who signed it.
+    pub signature: Signature,
+}
+
+impl AtlasFile {
+    /// Reads an atlas, its modules and its signature. Anything wrong is an error.
+    pub fn read(path: &Path) -> Result<Self, ControlError> {
+        let mut atlas = Self::read_unsigned(path)?;
+        atlas.signature = signature::check(&atlas.path, &atlas.manifest, atlas.digest)?;
+        Ok(atlas)
+    }
+
+    /// Reads an atlas and its modules, whoever signed it.
+    fn read_unsigned(path: &Path) -> Result<Self, ControlError> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let (text, manifest) = read_manifest_and_text(&path)?;
+        let modules = read_modules(&path, &manifest)?;
+        Ok(Self {
+            digest: digest(&text, &modules),
+            path,
+            text,
+            manifest,
+            modules,
+            signature: Signature::None,
+        })
+    }
+
+    /// The digest of what is at `path` now; `None` when nothing is there any more.
+    pub(crate) fn digest_now(path: &Path, pinned: &Loaded) -> Result<Option<Digest>, ControlError> {
+        let text = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                let path = path.to_owned();
+                return Err(ControlError::File { path, error });
+            }
+        };
+        let Ok(text) = String::from_utf8(text) else {
+            return Ok(Some(Digest::from_bytes([0; 32])));
+        };
+        let mut modules = BTreeMap::new();
+        for name in pinned.modules.keys() {
+            let bytes = std::fs::read(beside(path, name)).unwrap_or_default();
+            modules.insert(name.clone(), bytes);
+        }
+        Ok(Some(digest(&text, &modules)))
+    }
+
+    /// What is wrong with the code in it that only shows when it is compiled.
+    pub fn check_code(&self) -> Result<(), ControlError> {
+        self.engine()?
+            .check_code()
+            .map_err(|(name, reason)| ControlError::Module {
+                path: name.into(),
+                reason,
+            })
+    }
+
+    /// Makes this one atlas ready.
+    pub fn engine(&self) -> Result<Engine, ControlError> {
+        crate::session::engine(vec![self.loaded()])
+    }
+
+    pub(crate) fn loaded(&self) -> Loaded {
+        Loaded {
+            manifest: self.manifest.clone(),
+            digest: self.digest,
+            modules: self.modules.clone(),
+        }
+    }
+}
+
+/// Reads what an atlas says, whatever lies beside it.
+pub fn read_manifest(path: &Path) -> Result<AtlasManifest, ControlError> {
+    read_manifest_and_text(path).map(|(_, manifest)| manifest)
+}
+
+fn read_manifest_and_text(path: &Path) -> Result<(String, AtlasManifest), ControlError> {
+    let text = read_text(path)?;
+    match load::read(&text) {
+        Ok(manifest) => Ok((text, manifest)),
+        Err(problems) => Err(ControlError::Atlas {
+            path: path.to_owned(),
+            text,
+            problems,
+        }),
+    }
+}
+
+/// The digest of an atlas: its text, and each module with its path.
+pub(crate) fn digest(text: &str, modules: &BTreeMap<String, Vec<u8>>) -> Digest {
+    let mut frame = Frame::new("safepoint/atlas/v1");
+    frame.field(text.as_bytes());
+    for (path, content) in modules {
+        frame.field(path.as_bytes()).field(content);
+    }
+    frame.digest()
+}
+
+fn read_text(path: &Path) -> Result<String, ControlError> {
+    let failed = |error| ControlError::File {
+        path: path.to_owned(),
+        error,
+    };
+    let bytes = std::fs::read(path).map_err(failed)?;
+    String::from_utf8(bytes).map_err(|error| {
+        failed(std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            format!("it is not UTF-8: {}", error.utf8_error()),
+        ))
+    })
+}
+
+fn read_modules(
+    path: &Path,
+    manifest: &AtlasManifest,
+) -> Result<BTreeMap<String, Vec<u8>>, ControlError> {
+    let named = manifest
+        .extensions
+        .iter()
+        .filter_map(|extension| extension.runner());
+    let inline = manifest
+        .checkpoints
+        .iter()
+        .flat_map(|gate| &gate.questions)
+        .filter_map(|question| question.validation.as_ref()?.custom_validator.as_deref())
+        .filter_map(Runner::inline);
+    let mut modules = BTreeMap::new();
+    for runner in named.chain(inline) {
+        if let Runner::Wasm(name) = runner {
+            let plain = |part| matches!(part, std::path::Component::Normal(_));
+            if !Path::new(&name).components().all(plain) {
+                return Err(ControlError::Module {
+                    path: name.into(),
+                    reason: "a module lies beside its atlas, or below it".to_owned(),
+                });
+            }
+            let place = beside(path, &name);
+            let content = std::fs::read(&place).map_err(|error| ControlError::File {
+                path: place.clone(),
+                error,
+            })?;
+            modules.insert(name, content);
+        }
+    }
+    Ok(modules)
+}
+
+fn beside(path: &Path, name: &str) -> PathBuf {
+    path.parent().unwrap_or(Path::new(".")).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::digest;
+
+    #[test]
+    fn ga_05_the_digest_of_an_atlas_is_the_published_one() {
+        let modules = BTreeMap::from([("check.wasm".to_owned(), b"\0asm".to_vec())]);
+        assert_eq!(
+            digest("atlas_version: \"1.0\"\n", &modules).to_string(),
+            "f8cfaaa2d18a0ec90d167da048c6fbf84491d1494dc450733f1ac889ad5269af"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! What can go wrong with a session.
+
+use std::path::PathBuf;
+
+use safepoint_gates::Refusal;
+use safepoint_gates::load::Problem;
+use safepoint_model::{ActionId, EntropyError, SessionId};
+use safepoint_store::StoreError;
+use safepoint_trail::TrailError;
+use safepoint_trail::note::NoteError;
+
+/// Why a step was not taken. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// A file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// An atlas is wrong.
+    #[error("`{}` is not an atlas that can be used: {}", path.display(), first(problems))]
+    Atlas {
+        /// Which file.
+        path: PathBuf,
+        /// Its text, for showing where.
+        text: String,
+        /// Everything that is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// A module cannot be used.
+    #[error("the code `{}` cannot be used: {reason}", path.display())]
+    Module {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// An atlas is no longer what the session began with.
+    #[error("the atlas `{}` has changed since the session began", path.display())]
+    AtlasChanged {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A signature is missing, broken, or of somebody else.
+    #[error("the signature of `{}` will not do: {reason}", path.display())]
+    Signature {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A key cannot be used.
+    #[error("`{}` is not a key that signs", path.display())]
+    Key {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: NoteError,
+    },
+    /// The atlas is not for this caller.
+    #[error("the atlas `{atlas_id}` is not for you: {reason}")]
+    Access {
+        /// Which atlas.
+        atlas_id: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The caller asks for too much.
+    #[error("the atlas `{atlas_id}` allows no more than {most} sessions a day")]
+    TooManySessions {
+        /// Which atlas.
+        atlas_id: String,
+        /// How many it allows.
+        most: u64,
+    },
+    /// There is no such thing.
+    #[error("there is no {what} `{name}`")]
+    NotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+    },
+    /// The beginning of an id fits more than one.
+    #[error("`{prefix}` is the beginning of {count} sessions")]
+    Ambiguous {
+        /// The beginning.
+        prefix: String,
+        /// How many.
+        count: usize,
+    },
+    /// The engine would not take the event.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The outcome of a request cannot be reported.
+    #[error("the outcome of `{id}` cannot be reported: {reason}")]
+    NotReportable {
+        /// Which request.
+        id: ActionId,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The session in the store is not the one that the trail tells of.
+    #[error("the session `{id}` was changed behind our back")]
+    Tampered {
+        /// Which one.
+        id: SessionId,
+    },
+    /// Stewards' services ask for ever.
+    #[error("the steward's services were asked {0} times, and there is still no answer")]
+    Endless(usize),
+    /// The session in the store cannot be read.
+    #[error("the session `{id}` cannot be read")]
+    Unreadable {
+        /// Which one.
+        id: String,
+        /// Why.
+        #[source]
+        error: serde_json::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The trail failed.
+    #[error(transparent)]
+    Trail(#[from] TrailError),
+    /// No random bytes.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+}
+
+fn first(problems: &[Problem]) -> String {
+    problems
+        .first()
+        .map_or_else(String::new, |problem| problem.message.clone())
+}

@@ -1,0 +1,35 @@
+//! Control: what happens to a session, kept and recorded.
+//!
+//! The crates below judge (gates), record (trail) and keep (store). This one
+//! brings them together: each step of a session is judged and written, with
+//! its entries in the trail, in one transaction. Any process can go on with
+//! any session.
+
+mod atlas;
+mod background;
+mod callback;
+mod error;
+mod https;
+mod notice;
+mod replay;
+mod session;
+
+pub use atlas::{AtlasFile, Signature, read_manifest, sign};
+pub use background::start_beside;
+pub use callback::{Caller, NoCaller};
+pub use error::ControlError;
+pub use https::{Https, HttpsError, Reach};
+pub use notice::{Delivered, Message, NotDelivered, Poster};
+pub use replay::{Change, Played, Replay};
+pub use session::{Control, Overview, Start, Started, Surroundings};
+
+use safepoint_store::{Component, Migration};
+
+/// The tables of this crate.
+pub const COMPONENT: Component = Component {
+    name: "control",
+    migrations: &[Migration {
+        sqlite: include_str!("../migrations/1.sqlite.sql"),
+        postgres: include_str!("../migrations/1.postgres.sql"),
+    }],
+};
