@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    audit, checkpoint, diff, du, gc, init, list, log, mutate, pin, redo, rollback, schema, show,
-    state, trail, undo, verify, watch,
+    atlas, audit, checkpoint, diff, du, gc, init, list, log, mutate, pin, redo, rollback, schema,
+    session, show, state, trail, undo, verify, watch,
 };
 use crate::console::{Colour, Console, Mode};
 
@@ -120,6 +120,12 @@ pub(crate) enum Command {
     Trail(trail::Command),
     /// Print what was done here, by whom, why and with what outcome, as an audit
     Audit(audit::Arguments),
+    /// Check, try out and sign what a steward wrote about agents' actions
+    #[command(subcommand)]
+    Atlas(atlas::Command),
+    /// Judge what an agent does under an atlas, step by step
+    #[command(subcommand)]
+    Session(session::Command),
     /// Print the script that completes commands in a shell
     Completions {
         /// Which shell

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use safepoint_control::Control;
 use safepoint_state::git::Git;
 use safepoint_state::{End, Patterns, Provider, Rules, State, Workspace};
 use safepoint_store::{Blobs, Options, Store};
@@ -91,6 +92,27 @@ impl Context {
             Arc::new(store),
             &self.surroundings(lost_store),
         )?)
+    }
+
+    /// The atlases that the project names.
+    pub(crate) fn atlases(&self) -> Result<Vec<PathBuf>, CliError> {
+        let named = &self.settings.project.atlases;
+        if named.is_empty() {
+            return Ok(Vec::new());
+        }
+        let root = self.workspace()?.root;
+        Ok(named.iter().map(|path| root.join(path)).collect())
+    }
+
+    /// Opens the sessions.
+    pub(crate) fn control(&self) -> Result<Control, CliError> {
+        let around = safepoint_control::Surroundings {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            actor: self.actor()?,
+            caller: Box::new(safepoint_control::Https::new()),
+        };
+        Ok(Control::open(self.trail()?, around)?)
     }
 
     /// Ends what a crash cut off, if there is anything: whatever the command is, it

@@ -1,9 +1,12 @@
 //! Errors as people and programs see them: the one map from every error to its
 //! code, its place and what to do next.
 
+mod control;
+
 use std::error::Error;
 use std::path::PathBuf;
 
+use safepoint_control::ControlError;
 use safepoint_database::{AddressError, DatabaseError};
 use safepoint_model::yaml::YamlError;
 use safepoint_model::{Code, Exit};
@@ -37,6 +40,8 @@ pub(crate) enum CliError {
     Trail(#[from] TrailError),
     #[error(transparent)]
     State(#[from] StateError),
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// A checkpoint that was not made: its reply says so, beside the error.
     #[error(transparent)]
     Checkpoint(Box<CliError>),
@@ -163,6 +168,7 @@ fn explain(error: &CliError) -> Explanation {
         CliError::Store(error) => explain_store(error),
         CliError::Trail(error) => explain_trail(error),
         CliError::State(error) => explain_state(error),
+        CliError::Control(error) => control::explain(error),
         CliError::Checkpoint(error) => explain(error),
         CliError::WithReply(failure) => explain(&failure.error),
         CliError::Proof(_) => (

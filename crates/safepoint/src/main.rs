@@ -90,6 +90,8 @@ fn dispatch(context: &mut Context, command: Command) -> Result<Exit, CliError> {
         Command::Watch(arguments) => commands::watch::run(context, &arguments),
         Command::Trail(command) => commands::trail::run(context, command),
         Command::Audit(arguments) => commands::audit::run(context, &arguments),
+        Command::Atlas(command) => commands::atlas::run(context, command),
+        Command::Session(command) => commands::session::run(context, command),
         Command::Completions { shell } => commands::completions::run(context, shell),
         Command::Man { out } => commands::man::run(context, out),
         Command::Schema(arguments) => commands::schema::run(context, &arguments),

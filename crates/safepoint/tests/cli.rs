@@ -84,6 +84,8 @@ fn su_02_help_names_every_command() {
       watch        Listen to what changes, so that a checkpoint reads only that
       trail        Read, verify and prove the record of everything
       audit        Print what was done here, by whom, why and with what outcome, as an audit
+      atlas        Check, try out and sign what a steward wrote about agents' actions
+      session      Judge what an agent does under an atlas, step by step
       completions  Print the script that completes commands in a shell
       man          Print the manual page, or write one for each command
       schema       Print the JSON Schema of what a command prints
@@ -151,7 +153,7 @@ fn su_02_errors_say_what_where_and_what_next() {
     assert_snapshot!(env.snapshot(&["no-such-command", "--json"]), @r#"
     exit 7
     ----- stdout
-    {"error":{"code":"U701","location":null,"message":"unrecognized subcommand 'no-such-command'","name":"USAGE","suggestion":"`safepoint help` lists the commands"}}
+    {"error":{"code":"U701","name":"USAGE","message":"unrecognized subcommand 'no-such-command'","location":null,"suggestion":"`safepoint help` lists the commands"}}
     "#);
     assert_snapshot!(env.snapshot(&["trail", "show", "ent_zzz"]), @r"
     exit 8
@@ -162,7 +164,7 @@ fn su_02_errors_say_what_where_and_what_next() {
     assert_snapshot!(env.snapshot(&["trail", "show", "12", "--json"]), @r#"
     exit 8
     ----- stdout
-    {"error":{"code":"N801","location":"entry at place 12","message":"the trail has no entry at place 12","name":"NOT_FOUND","suggestion":"`safepoint trail list` shows what there is"}}
+    {"error":{"code":"N801","name":"NOT_FOUND","message":"the trail has no entry at place 12","location":"entry at place 12","suggestion":"`safepoint trail list` shows what there is"}}
     "#);
     assert_snapshot!(env.snapshot(&["--store", "mysql:secret", "status"]), @r"
     exit 7
@@ -331,6 +333,12 @@ fn su_02_what_is_printed_fits_its_schema() {
     let schemas = env.run(&["schema"]).stdout;
     let schemas: serde_json::Value = serde_json::from_str(&schemas).unwrap();
     let mut checked = Vec::new();
+    let acme = include_str!("../../../examples/acme-support.yaml");
+    env.write("project/acme.yaml", acme);
+    let start = ["session", "start", "--atlas", "acme.yaml"];
+    let session = env.json(&start)["session_id"].clone();
+    let session = session.as_str().unwrap();
+    let agree = r#"{"agree-terms": "perhaps"}"#;
     env.write("project/file", "one\n");
     let first = env.json(&["checkpoint"])["checkpoint_id"].clone();
     let first = first.as_str().unwrap();
@@ -377,6 +385,32 @@ fn su_02_what_is_printed_fits_its_schema() {
         ),
         ("error", &["trail", "show", "77"]),
         ("error", &["bogus"]),
+        ("atlas-init", &["atlas", "init", "starter.yaml"]),
+        ("atlas-check", &["atlas", "check", "acme.yaml"]),
+        ("atlas-test", &["atlas", "test", "acme.yaml"]),
+        ("session-start", &start),
+        (
+            "session-step",
+            &[
+                "session",
+                "answer",
+                session,
+                "onboarding",
+                "--answers",
+                agree,
+            ],
+        ),
+        (
+            "session-step",
+            &["session", "request", session, "ticket.get"],
+        ),
+        ("session-show", &["session", "show", session]),
+        ("session-list", &["session", "list"]),
+        ("atlas-replay", &["atlas", "replay", "starter.yaml"]),
+        (
+            "atlas-sign",
+            &["atlas", "sign", "starter.yaml", "--key", "key", "--new-key"],
+        ),
     ] {
         let run = env.run(&[arguments, &["--json"]].concat());
         let printed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();

@@ -1,5 +1,6 @@
 //! One file a command: each reads its arguments, asks the crates below, and prints.
 
+pub(crate) mod atlas;
 pub(crate) mod audit;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
@@ -18,6 +19,7 @@ pub(crate) mod redo;
 pub(crate) mod restoring;
 pub(crate) mod rollback;
 pub(crate) mod schema;
+pub(crate) mod session;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod status;

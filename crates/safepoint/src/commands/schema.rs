@@ -5,8 +5,8 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 use super::{
-    audit, checkpoint, diff, du, gc, init, list, log, mutate, pin, restoring, show, state, status,
-    trail, verify, watch,
+    atlas, audit, checkpoint, diff, du, gc, init, list, log, mutate, pin, restoring, session, show,
+    state, status, trail, verify, watch,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -43,6 +43,11 @@ struct ErrorFields {
 /// Every published schema, by name.
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("atlas-check", schema_for!(atlas::check::CheckReply)),
+        ("atlas-init", schema_for!(atlas::init::InitReply)),
+        ("atlas-replay", schema_for!(atlas::replay::ReplayReply)),
+        ("atlas-sign", schema_for!(atlas::sign::SignReply)),
+        ("atlas-test", schema_for!(atlas::test::TestReply)),
         ("audit", schema_for!(audit::AuditReply)),
         ("checkpoint", schema_for!(checkpoint::CheckpointReply)),
         ("diff", schema_for!(diff::DiffReply)),
@@ -56,6 +61,10 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("pin", schema_for!(pin::PinReply)),
         ("rollback", schema_for!(restoring::RestoreReply)),
         ("rollback-plan", schema_for!(restoring::PlanReply)),
+        ("session-list", schema_for!(session::list::SessionList)),
+        ("session-show", schema_for!(session::step::SessionDocument)),
+        ("session-start", schema_for!(session::start::SessionStarted)),
+        ("session-step", schema_for!(session::step::SessionStep)),
         ("show", schema_for!(show::CheckpointDocument)),
         ("state", schema_for!(state::StateReply)),
         ("status", schema_for!(status::Status)),

@@ -1,0 +1,48 @@
+//! `safepoint atlas …`: what a steward wrote, checked, tried out and signed.
+
+pub(crate) mod check;
+pub(crate) mod init;
+pub(crate) mod replay;
+pub(crate) mod sign;
+pub(crate) mod test;
+
+use clap::Subcommand;
+use safepoint_model::Exit;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What can be done with an atlas
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write a commented atlas for coding agents to start from
+    Init(init::Arguments),
+    /// List everything that is wrong with atlases
+    Check(check::Arguments),
+    /// Print the JSON Schema of atlases, for editors
+    Schema,
+    /// Run the examples that an atlas has in it
+    Test(test::Arguments),
+    /// Sign an atlas, so that nobody else can change it unseen
+    Sign(sign::Arguments),
+    /// Judge recorded requests again under another atlas, and show what would change
+    Replay(replay::Arguments),
+}
+
+pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Init(arguments) => init::run(context, &arguments),
+        Command::Check(arguments) => check::run(context, &arguments),
+        Command::Schema => schema(context),
+        Command::Test(arguments) => test::run(context, &arguments),
+        Command::Sign(arguments) => sign::run(context, &arguments),
+        Command::Replay(arguments) => replay::run(context, &arguments),
+    }
+}
+
+fn schema(context: &mut Context) -> Result<Exit, CliError> {
+    let schema = safepoint_gates::load::schema();
+    let text = serde_json::to_string_pretty(&schema)?;
+    context.console.print(&format!("{text}\n"))?;
+    Ok(Exit::Done)
+}
