@@ -378,7 +378,7 @@ fn st_23_paths_say_what_changed() {
         paths(Change::Merge(
             json!({"b": {"c": 2, "d": {"e": 1}}, "a": null, "n": null})
         )),
-        ["/a", "/b/c", "/b/d"]
+        ["/b/c", "/b/d", "/a"]
     );
     assert_eq!(
         paths(Change::Merge(json!({"b": {"c": 1}}))),

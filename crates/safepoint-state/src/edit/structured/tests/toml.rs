@@ -87,7 +87,7 @@ fn st_23_toml_keeps_what_was_not_changed() {
         ),
         CARGO.replace(
             "1_000\n",
-            "1_000\ntoml = { optional = true, version = \"1\" }\n"
+            "1_000\ntoml = { version = \"1\", optional = true }\n"
         )
     );
     assert_eq!(

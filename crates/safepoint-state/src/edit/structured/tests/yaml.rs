@@ -168,7 +168,7 @@ fn st_23_yaml_lists_beside_dashes_and_keys() {
             text,
             json!([{"op": "replace", "path": "/3", "value": {"p": 1, "o": 2}}])
         ),
-        text.replace("wide: 1\n", "o: 2\n    p: 1\n")
+        text.replace("wide: 1\n", "p: 1\n    o: 2\n")
     );
     // The dashes of this file stand below its keys.
     assert_eq!(
