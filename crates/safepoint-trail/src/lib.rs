@@ -16,6 +16,7 @@ mod origin;
 pub mod proof;
 mod query;
 pub mod redact;
+mod shape;
 mod trail;
 pub mod tree;
 mod verify;

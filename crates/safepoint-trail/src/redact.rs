@@ -7,51 +7,11 @@
 //! addresses. It errs on the side of taking out too much.
 
 use hmac::{Hmac, KeyInit, Mac};
-use regex::{Regex, RegexSet};
 use safepoint_model::Digest;
 use serde_json::Value;
 use sha2::Sha256;
 
-/// Shapes of secrets: a name, and an expression whose group `s` (or `d` or `q`,
-/// between quotes), or else the whole match, is the secret.
-const SHAPES: [(&str, &str); 18] = [
-    (
-        "private-key",
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----[^\x00]*?(-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|$)",
-    ),
-    ("age-key", r"AGE-SECRET-KEY-1[0-9A-Z]{20,}"),
-    ("aws-key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
-    (
-        "github-token",
-        r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
-    ),
-    ("gitlab-token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    ("slack-token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("google-key", r"\bAIza[0-9A-Za-z_-]{35}"),
-    (
-        "package-token",
-        r"\b(?:npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}|dckr_pat_[A-Za-z0-9_-]{20,})",
-    ),
-    ("payment-key", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}"),
-    ("api-key", r"\bsk-[A-Za-z0-9_-]{20,}"),
-    (
-        "jwt",
-        r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
-    ),
-    ("address", r#"://[^/\s:@"']*:(?P<s>[^\s"']+)@"#),
-    ("address", r#"://(?P<s>[^/\s:@"']{12,})@"#),
-    (
-        "authorization",
-        r"(?i)\b(?:bearer|basic|token)\s+(?P<s>[A-Za-z0-9._~+/-]{16,}=*)",
-    ),
-    ("cookie", r"(?i)\bcookie:\s*(?P<s>[^\r\n'\x22]{6,})"),
-    ("login", r"(?:^|\s)-(?:u|-user)[ =]?[^\s:]+:(?P<s>\S{4,})"),
-    ("login", r"\bmysql(?:dump|admin)?\s(?:.*\s)?-p(?P<s>\S{4,})"),
-    (
-        "named",
-        r#"(?i)(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|\b(?:[a-z0-9]+_)*(?:pass|pwd))[a-z0-9_.-]*["']?\s*(?:[:=]\s*|\s)(?:"(?P<d>[^"]{4,})"|'(?P<q>[^']{4,})'|(?P<s>[^\s"'&|<>\[]{6,}))"#,
-    ),
-];
+use crate::shape::Shapes;
 
 /// Names whose text value is a secret, whatever it looks like. Compared with the end of a field's name.
 const TELLING_NAMES: [&str; 11] = [
@@ -70,22 +30,17 @@ const TELLING_NAMES: [&str; 11] = [
 
 /// Finds secrets and puts marks in their place.
 pub struct Redactor {
-    any: RegexSet,
-    shapes: Vec<(&'static str, Regex)>,
+    shapes: Shapes,
     key: Digest,
 }
 
 impl Redactor {
     /// A redactor whose marks are keyed with `key`.
-    pub fn new(key: Digest) -> Result<Self, regex::Error> {
-        Ok(Self {
-            any: RegexSet::new(SHAPES.iter().map(|(_, expression)| expression))?,
-            shapes: SHAPES
-                .iter()
-                .map(|(name, expression)| Ok((*name, Regex::new(expression)?)))
-                .collect::<Result<_, regex::Error>>()?,
+    pub fn new(key: Digest) -> Self {
+        Self {
+            shapes: Shapes::new(),
             key,
-        })
+        }
     }
 
     /// Takes the secrets out of every text in `value`, names of fields included.
@@ -135,17 +90,17 @@ impl Redactor {
         if text.len() < 8 {
             return None;
         }
-        let found = self.any.matches(text);
-        if !found.matched_any() {
-            return None;
-        }
-        let mut clean = text.to_owned();
-        for index in found.iter() {
-            let Some((name, shape)) = self.shapes.get(index) else {
-                continue;
+        let mut clean: Option<String> = None;
+        for (name, shape) in self.shapes.suspected(text) {
+            let Some(shape) = shape else {
+                return Some(self.mark(name, text)); // cannot happen; what is not looked at is not kept
             };
-            clean = shape
-                .replace_all(&clean, |captures: &regex::Captures<'_>| {
+            if !shape.is_match(text) {
+                continue;
+            }
+            let before = clean.as_deref().unwrap_or(text);
+            let after = shape
+                .replace_all(before, |captures: &regex::Captures<'_>| {
                     let whole = captures.get_match();
                     let group = ["s", "d", "q"].iter().find_map(|name| captures.name(name));
                     let secret = group.unwrap_or(whole);
@@ -153,7 +108,7 @@ impl Redactor {
                         return whole.as_str().to_owned();
                     }
                     let inside =
-                        |range: std::ops::Range<usize>| clean.get(range).unwrap_or_default();
+                        |range: std::ops::Range<usize>| before.get(range).unwrap_or_default();
                     format!(
                         "{}{}{}",
                         inside(whole.start()..secret.start()),
@@ -162,8 +117,9 @@ impl Redactor {
                     )
                 })
                 .into_owned();
+            clean = Some(after);
         }
-        Some(clean)
+        clean
     }
 
     /// What stands in place of `secret`.
@@ -196,7 +152,7 @@ mod tests {
     use super::*;
 
     fn redactor() -> Redactor {
-        Redactor::new(Digest::of_parts(&[b"test key"])).unwrap()
+        Redactor::new(Digest::of_parts(&[b"test key"]))
     }
 
     fn redacted(value: Value) -> String {
@@ -276,7 +232,7 @@ mod tests {
         let mark = |text: &str| text.rsplit(':').nth(1).unwrap().to_owned();
         assert_eq!(mark(&one), mark(&same));
         assert_ne!(mark(&one), mark(&other));
-        let other_key = Redactor::new(Digest::of_parts(&[b"another"])).unwrap();
+        let other_key = Redactor::new(Digest::of_parts(&[b"another"]));
         assert_ne!(
             one,
             other_key.redact_text("password=correct-horse").unwrap()

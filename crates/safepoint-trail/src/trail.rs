@@ -96,11 +96,9 @@ impl Trail {
         let signer = log.signer(&around.keys)?;
         let (witness, copy) = log.witness(&store, around, &signer)?;
         let secret = signer.derive_secret("safepoint/redaction/v1");
-        let redactor = Redactor::new(secret)
-            .map_err(|error| StoreError::corrupted("redaction", error.to_string()))?;
         let appender = Arc::new(Appender {
             signer,
-            redactor,
+            redactor: Redactor::new(secret),
             blobs: around.blobs.clone(),
             witness: Arc::new(witness),
             store: Arc::downgrade(&store),
