@@ -126,6 +126,12 @@ impl Context {
 
     /// Opens the snapshots, and ends what a crash cut off.
     pub(crate) fn state(&mut self) -> Result<State, CliError> {
+        // Deep trees are walked by recursion, and threads that wait take on other branches.
+        // The space is only named: what is not used costs nothing. The threads do cost, so
+        // commands without a tree have none. That they are there already is no failure.
+        let _ = rayon::ThreadPoolBuilder::new()
+            .stack_size(512 << 20)
+            .build_global();
         let trail = self.trail()?;
         let search = self.environment.path("PATH");
         let around = safepoint_state::Surroundings {

@@ -25,11 +25,6 @@ use crate::context::{Context, MissingDirectory};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
-    // Deep trees are walked by recursion, and threads that wait take on other branches.
-    // The space is only named: what is not used costs nothing.
-    let _ = rayon::ThreadPoolBuilder::new()
-        .stack_size(512 << 20)
-        .build_global();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let exit = match Cli::try_parse_from(&arguments) {
         Ok(cli) => run(cli),
