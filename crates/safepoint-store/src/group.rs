@@ -38,6 +38,11 @@ pub trait Seal: Send + Sync {
     fn member_kept(&self);
     /// The changes of one member were undone.
     fn member_undone(&self);
+    /// How safe the transaction must be, even if nobody in it asked for more. Asked before
+    /// [`Seal::before_commit`].
+    fn least_durability(&self) -> Durability {
+        Durability::Async
+    }
     /// The transaction is about to be committed.
     fn before_commit(&self, sql: &mut dyn Sql) -> Result<AfterDurable, StoreError>;
     /// The transaction was committed.
@@ -295,7 +300,10 @@ impl Group {
         };
         let told = Told(&open.outcome);
         let committed = catch_unwind(AssertUnwindSafe(|| {
-            self.commit_open(&mut turn, open.durability)
+            let least = self.seal.get().map(|seal| seal.least_durability());
+            let durability = least.map_or(open.durability, |least| least.max(open.durability));
+            let (flush, after) = self.commit_open(&mut turn, durability)?;
+            Ok((durability, flush, after))
         }));
         let committed = match committed {
             Ok(committed) => committed,
@@ -310,9 +318,9 @@ impl Group {
             }
         };
         drop(turn);
-        let result = committed.and_then(|(flush, after)| {
+        let result = committed.and_then(|(durability, flush, after)| {
             fault::point("write.committed");
-            if open.durability == Durability::Async {
+            if durability == Durability::Async {
                 return Ok(());
             }
             let follow = || {

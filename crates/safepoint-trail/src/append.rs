@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use safepoint_model::{Clock, Digest, Entropy, EntryId, Frame, Timestamp, json, next_after};
-use safepoint_store::{AfterDurable, Blobs, Flow, Seal, Sql, Store, StoreError, Value, query_one};
+use safepoint_store::{
+    AfterDurable, Blobs, Durability, Flow, Seal, Sql, Store, StoreError, Value, query_one,
+};
 
 use crate::blocks::Noted;
 use crate::entry::{BLOB_FIELD, ENTRY_TAG, Fields, LARGEST_BODY};
@@ -17,6 +19,7 @@ use crate::head::{Head, SignedHead};
 use crate::note::{PublicKey, Signer};
 use crate::query::{COLUMNS, entry_at, read_entry};
 use crate::redact::Redactor;
+use crate::stored::{StoredHead, write_head};
 use crate::tree::{self, Frontier};
 use crate::verify::Bad;
 use crate::witness::Witness;
@@ -91,6 +94,8 @@ pub(crate) struct State {
     /// The last hash of streams seen lately.
     streams: HashMap<Stream, Digest>,
     noted: Noted,
+    /// Whether the tip was read in the present transaction, and not known before.
+    is_fresh: bool,
     /// Whether an entry could not be added.
     failed: bool,
 }
@@ -102,6 +107,15 @@ struct Tip {
     frontier: Frontier,
     time: Option<Timestamp>,
 }
+
+/// How many entries the copy outside the database may lack before a write has to bring them
+/// to disk, and with them the copy. Whoever opens the trail reads and checks each of them, and
+/// they could be cut off unseen.
+const MOST_BEHIND: u64 = 4096;
+
+/// The same for the first write after the trail was read: commands that write a little and go
+/// would leave it to each other otherwise.
+const MOST_BEHIND_AT_FIRST: u64 = 64;
 
 /// How many streams to remember before starting over.
 const STREAMS_REMEMBERED: usize = 4096;
@@ -261,6 +275,7 @@ impl Seal for Appender {
         state.added.clear();
         state.before_member = None;
         state.failed = false;
+        state.is_fresh = false;
         let Some(stored) = StoredHead::read(sql)? else {
             return Err(StoreError::corrupted("the trail", "its head is missing"));
         };
@@ -272,6 +287,7 @@ impl Seal for Appender {
             state.streams.clear();
             state.noted = Noted::default();
             state.tip = Some(self.load_tip(sql, stored)?);
+            state.is_fresh = true;
         }
         Ok(())
     }
@@ -289,6 +305,19 @@ impl Seal for Appender {
             state.noted = Noted::default();
         }
         state.failed = false;
+    }
+
+    fn least_durability(&self) -> Durability {
+        let state = self.state();
+        let size = state.tip.as_ref().map_or(0, |tip| tip.frontier.size());
+        let most = match state.is_fresh {
+            true => MOST_BEHIND_AT_FIRST,
+            false => MOST_BEHIND,
+        };
+        match size.saturating_sub(self.witness.covered()) > most {
+            true => Durability::Sync,
+            false => Durability::Async,
+        }
     }
 
     fn before_commit(&self, sql: &mut dyn Sql) -> Result<AfterDurable, StoreError> {
@@ -341,56 +370,6 @@ impl Seal for Appender {
     fn rolled_back(&self) {
         *self.state() = State::default();
     }
-}
-
-/// The row that holds the head.
-pub(crate) struct StoredHead {
-    pub(crate) size: u64,
-    pub(crate) peaks: Vec<Digest>,
-    pub(crate) note: String,
-}
-
-impl StoredHead {
-    pub(crate) fn read(sql: &mut dyn Sql) -> Result<Option<Self>, StoreError> {
-        query_one(
-            sql,
-            "SELECT size, peaks, note FROM trail_head WHERE only_row = 1",
-            &[],
-            |row| {
-                let (hashes, _) = row.blob(1)?.as_chunks::<32>();
-                Ok(Self {
-                    size: u64::try_from(row.integer(0)?).unwrap_or(0),
-                    peaks: hashes
-                        .iter()
-                        .map(|hash| Digest::from_bytes(*hash))
-                        .collect(),
-                    note: row.text(2)?.to_owned(),
-                })
-            },
-        )
-    }
-}
-
-pub(crate) fn write_head(
-    sql: &mut dyn Sql,
-    head: &SignedHead,
-    frontier: &Frontier,
-) -> Result<(), StoreError> {
-    let peaks: Vec<u8> = frontier
-        .peaks()
-        .iter()
-        .flat_map(|peak| *peak.as_bytes())
-        .collect();
-    sql.execute(
-        "INSERT INTO trail_head (only_row, size, peaks, note) VALUES (1, ?1, ?2, ?3) \
-         ON CONFLICT (only_row) DO UPDATE SET size = excluded.size, peaks = excluded.peaks, note = excluded.note",
-        &[
-            Value::Integer(i64::try_from(head.size()).unwrap_or(i64::MAX)),
-            Value::Blob(&peaks),
-            Value::Text(head.note()),
-        ],
-    )
-    .map(drop)
 }
 
 fn insert(sql: &mut dyn Sql, entry: &Entry) -> Result<(), StoreError> {

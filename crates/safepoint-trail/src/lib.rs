@@ -17,6 +17,7 @@ pub mod proof;
 mod query;
 pub mod redact;
 mod shape;
+mod stored;
 mod trail;
 pub mod tree;
 mod verify;

@@ -8,9 +8,10 @@ use safepoint_store::durable::{self, Access};
 use safepoint_store::{Durability, Location, Sql, Store, StoreError, Value, fault, query_one};
 
 use crate::TrailError;
-use crate::append::{StoredHead, each_leaf_hash, write_head};
+use crate::append::each_leaf_hash;
 use crate::head::{Head, SignedHead};
 use crate::note::{PublicKey, Signer};
+use crate::stored::{StoredHead, write_head};
 use crate::trail::{LostStore, Surroundings};
 use crate::tree::Frontier;
 use crate::verify::Bad;

@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
 /// What a kind of secret looks like.
@@ -146,6 +146,8 @@ impl Shapes {
         }
         let finder = AhoCorasick::builder()
             .ascii_case_insensitive(true)
+            // Searched a little slower than the default, and built much faster.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(hints);
         Self {
             finder: finder.ok(),

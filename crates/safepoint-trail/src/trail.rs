@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use safepoint_model::{Clock, Digest, Entropy};
 use safepoint_store::{Blobs, Component, Durability, Migration, Sql, Store, StoreError};
 
-use crate::append::{Appender, Draft, Prepared, State, StoredHead, each_leaf_hash};
+use crate::append::{Appender, Draft, Prepared, State, each_leaf_hash};
 use crate::head::SignedHead;
 use crate::note::PublicKey;
 use crate::origin::{self, Copy, Log, Other};
 use crate::redact::Redactor;
+use crate::stored::StoredHead;
 use crate::verify::Bad;
 use crate::witness::Witness;
 use crate::{Actor, Entry, Kind, Stream, TrailError, proof, tree};

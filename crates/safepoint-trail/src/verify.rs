@@ -16,11 +16,11 @@ use safepoint_model::{Digest, EntryId, Frame};
 use safepoint_store::{Flow, Row, StoreError, Value, query_one};
 use serde::Serialize;
 
-use crate::append::StoredHead;
 use crate::blocks;
 use crate::entry::{ENTRY_TAG, Fields, blob_of};
 use crate::head::SignedHead;
 use crate::note::PublicKey;
+use crate::stored::StoredHead;
 use crate::tree::Frontier;
 use crate::{Copy, Trail, TrailError};
 

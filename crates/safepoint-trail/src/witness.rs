@@ -22,9 +22,11 @@
 //! without some of its hashes; they are then made anew from the database, if
 //! and only if what is there gives the root that was signed.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use safepoint_model::Digest;
@@ -52,6 +54,8 @@ pub(crate) struct Witness {
     head: File,
     leaves: File,
     state: Mutex<State>,
+    /// The size of the head last seen.
+    covered: AtomicU64,
 }
 
 /// What this process knows of the files, so that it need not read and check them each time.
@@ -98,7 +102,14 @@ impl Witness {
             head,
             leaves,
             state: Mutex::default(),
+            covered: AtomicU64::new(0),
         }))
+    }
+
+    /// How many entries the head covered when this process last saw it. Reads no file, and
+    /// waits for nobody.
+    pub(crate) fn covered(&self) -> u64 {
+        self.covered.load(Ordering::Relaxed)
     }
 
     /// The newest head in the slots, checked against the key.
@@ -229,6 +240,7 @@ impl Witness {
             slot.copy_from_slice(&bytes);
         }
         state.seen = Some((slots, head.clone()));
+        self.covered.store(head.size(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -242,17 +254,20 @@ impl Witness {
         {
             return Ok(Ok(head.clone()));
         }
-        let newest = slots
+        let mut notes: Vec<String> = slots
             .chunks(SLOT)
             .filter_map(|slot| std::str::from_utf8(slot).ok())
-            .filter_map(|slot| {
-                let note = format!("{}\n", slot.trim_end_matches('\n'));
-                SignedHead::open(&note, &self.key).ok()
-            })
-            .max_by_key(SignedHead::size);
+            .map(|slot| format!("{}\n", slot.trim_end_matches('\n')))
+            .collect();
+        // The one that says it is the newest first: most often only its signature is checked.
+        notes.sort_by_key(|note| Reverse(claimed_size(note)));
+        let newest = notes
+            .iter()
+            .find_map(|note| SignedHead::open(note, &self.key).ok());
         Ok(match newest {
             Some(head) => {
                 state.seen = Some((slots, head.clone()));
+                self.covered.store(head.size(), Ordering::Relaxed);
                 Ok(head)
             }
             None => Err(Bad::at(
@@ -381,6 +396,11 @@ impl<'a> HashWriter<'a> {
         }
         Ok(())
     }
+}
+
+/// The size in the second line of a note, whoever wrote it.
+fn claimed_size(note: &str) -> Option<u64> {
+    note.lines().nth(1)?.parse().ok()
 }
 
 /// The note of a head, padded to the size of a slot.

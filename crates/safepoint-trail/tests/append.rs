@@ -156,6 +156,36 @@ on_every_store! {
         assert_eq!(trail.verify(|_| {}).unwrap().witnessed, 13);
     }
 
+    fn tr_10_commands_that_write_a_little_and_go_do_not_leave_the_copy_far_behind(room: Room) {
+        let mut behind = Vec::new();
+        for number in 0..150 {
+            let trail = room.trail();
+            trail.append(draft("s", number), Durability::Async).unwrap();
+            behind.push(trail.head().unwrap().size() - trail.witnessed().unwrap());
+        }
+        let most = behind.iter().max().unwrap();
+        let caught_up = behind.iter().filter(|behind| **behind == 0).count();
+        assert_eq!((*most, caught_up), (64, 2));
+    }
+
+    fn tr_10_one_command_that_writes_much_does_not_leave_the_copy_far_behind(room: Room) {
+        let trail = room.trail();
+        let mut behind = Vec::new();
+        for hundred in 0..50 {
+            trail
+                .write(Durability::Async, |writing| {
+                    (0..100).try_for_each(|number| {
+                        writing.append(draft("s", hundred * 100 + number)).map(drop)
+                    })
+                })
+                .unwrap();
+            behind.push(trail.head().unwrap().size() - trail.witnessed().unwrap());
+        }
+        assert_eq!(behind[0], 100);
+        assert_eq!(behind.iter().max(), Some(&4000));
+        assert_eq!(behind.iter().filter(|behind| **behind == 0).count(), 1);
+    }
+
     fn tr_09_secrets_never_reach_the_store(room: Room) {
         let trail = room.trail();
         let mut secret = draft("s", 1);
