@@ -31,8 +31,10 @@ impl Default for Options {
 pub struct Store {
     location: Location,
     options: Options,
-    group: Group,
+    /// Closed before the writer: whoever closes last brings SQLite's log into the database, and
+    /// the writer has synced the directory of the log before.
     readers: Mutex<Vec<Reader>>,
+    group: Group,
 }
 
 impl Store {
