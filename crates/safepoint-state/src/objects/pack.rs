@@ -4,8 +4,9 @@
 //! together; a large one has a block of its own. The list at the end lets the
 //! index be rebuilt from packs alone. `docs/formats/objects.md` has the layout.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
+use std::io::Cursor;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -55,47 +56,94 @@ pub(super) struct Place {
     pub(super) form: Form,
 }
 
-/// Presses raw bytes into a block, header included. Stored as they are where that is no longer.
-pub(super) fn press(
-    compressor: &mut zstd::bulk::Compressor<'_>,
-    raw: &[u8],
-) -> std::io::Result<Vec<u8>> {
-    let looks_dense = raw.len() > DENSE_SAMPLE * 2 && is_dense(compressor, raw)?;
-    let pressed = if looks_dense {
-        None
-    } else {
-        Some(compressor.compress(raw)?).filter(|pressed| pressed.len() < raw.len())
-    };
-    let (method, stored) = match &pressed {
-        Some(pressed) => (1_u8, pressed.as_slice()),
-        None => (0, raw),
-    };
-    let mut block = Vec::with_capacity(BLOCK_HEADER + stored.len());
-    block.extend(u32::try_from(raw.len()).unwrap_or(u32::MAX).to_le_bytes());
-    block.extend(
-        u32::try_from(stored.len())
-            .unwrap_or(u32::MAX)
-            .to_le_bytes(),
-    );
-    block.push(method);
-    block.extend_from_slice(&check_of(stored));
-    block.extend_from_slice(stored);
-    Ok(block)
-}
-
 /// So much of a large block is tried before all of it is.
 const DENSE_SAMPLE: usize = 64 << 10;
+/// So much of that is counted before it is tried.
+const EVEN_SAMPLE: usize = 8 << 10;
 
-/// Whether a piece from the middle shrinks by less than a fiftieth: media, archives, random data.
-fn is_dense(compressor: &mut zstd::bulk::Compressor<'_>, raw: &[u8]) -> std::io::Result<bool> {
-    let from = raw.len() / 2;
-    let sample = raw.get(from..from + DENSE_SAMPLE).unwrap_or(raw);
-    let pressed = compressor.compress(sample)?;
-    Ok(pressed.len() > sample.len() - sample.len() / 50)
+/// Presses raw bytes into blocks. Making one costs memory and time: each thread keeps its own.
+pub(super) struct Press {
+    compressor: zstd::bulk::Compressor<'static>,
+    block: Vec<u8>,
+}
+
+impl Press {
+    /// The one that this thread has kept, or a new one.
+    pub(super) fn take() -> std::io::Result<Self> {
+        match PRESS.take() {
+            Some(kept) => Ok(kept),
+            None => Ok(Self {
+                compressor: compressor()?,
+                block: Vec::new(),
+            }),
+        }
+    }
+
+    /// Keeps it for the next time.
+    pub(super) fn keep(self) {
+        PRESS.set(Some(self));
+    }
+
+    /// Presses raw bytes into a block, header included. Stored as they are where that is no longer.
+    pub(super) fn block(&mut self, raw: &[u8]) -> std::io::Result<&[u8]> {
+        let looks_dense = raw.len() > DENSE_SAMPLE * 2 && self.is_dense(raw)?;
+        let is_pressed = !looks_dense && self.compress(raw)? < raw.len();
+        if !is_pressed {
+            self.block.clear();
+            self.block.resize(BLOCK_HEADER, 0);
+            self.block.extend_from_slice(raw);
+        }
+        let (header, stored) = self.block.split_at_mut(BLOCK_HEADER);
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
+        let fields = length(raw).into_iter().chain(length(stored));
+        let fields = fields.chain([u8::from(is_pressed)]).chain(check_of(stored));
+        header
+            .iter_mut()
+            .zip(fields)
+            .for_each(|(to, from)| *to = from);
+        Ok(&self.block)
+    }
+
+    /// Fills the block with `raw`, pressed, behind room for the header. Returns how many bytes
+    /// that made.
+    fn compress(&mut self, raw: &[u8]) -> std::io::Result<usize> {
+        let bound = zstd::zstd_safe::compress_bound(raw.len());
+        self.block.clear();
+        self.block.reserve(BLOCK_HEADER + bound);
+        self.block.resize(BLOCK_HEADER, 0);
+        let mut behind_header = Cursor::new(&mut self.block);
+        behind_header.set_position(BLOCK_HEADER as u64);
+        self.compressor.compress_to_buffer(raw, &mut behind_header)
+    }
+
+    /// Whether a piece from the middle shrinks by less than a fiftieth: media, archives, random data.
+    fn is_dense(&mut self, raw: &[u8]) -> std::io::Result<bool> {
+        let from = raw.len() / 2;
+        let sample = raw.get(from..from + DENSE_SAMPLE).unwrap_or(raw);
+        if !is_even(sample.get(..EVEN_SAMPLE).unwrap_or(sample)) {
+            return Ok(false);
+        }
+        Ok(self.compress(sample)? > sample.len() - sample.len() / 50)
+    }
+}
+
+/// Whether no bytes are much more frequent than others. Where some are, as in text, a fiftieth
+/// is saved by that alone, and need not be tried.
+fn is_even(sample: &[u8]) -> bool {
+    let mut counts = [0_u64; 256];
+    for byte in sample {
+        if let Some(count) = counts.get_mut(usize::from(*byte)) {
+            *count += 1;
+        }
+    }
+    let squares: u64 = counts.iter().map(|count| count * count).sum();
+    let length = sample.len() as u64;
+    // Equally frequent bytes give half of this.
+    squares < length * length / 128
 }
 
 /// A compressor as packs want it: fast first, and better than that only where it is free.
-pub(super) fn compressor() -> std::io::Result<zstd::bulk::Compressor<'static>> {
+fn compressor() -> std::io::Result<zstd::bulk::Compressor<'static>> {
     use zstd::zstd_safe::{CParameter, ParamSwitch};
     let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
     // Longer matches, searched in larger steps in a table that fits the nearest
@@ -151,6 +199,7 @@ pub(super) fn check_block(file: &File, path: &Path, at: u64) -> Result<(), State
 }
 
 thread_local! {
+    static PRESS: Cell<Option<Press>> = const { Cell::new(None) };
     /// Making one costs more than pressing out a small block with it.
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
@@ -253,4 +302,50 @@ fn decode_listed(entry: &[u8]) -> Option<(ContentId, Place)> {
             form: Form::from_code(i64::from(*form.first()?))?,
         },
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that nothing presses.
+    fn noise(length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    fn method_and_length(raw: &[u8]) -> (u8, usize) {
+        let mut press = Press::take().unwrap();
+        let block = press.block(raw).unwrap().to_vec();
+        press.keep();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("block");
+        std::fs::write(&path, &block).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(read_block(&file, &path, 0).unwrap(), raw);
+        (block[8], block.len() - BLOCK_HEADER)
+    }
+
+    #[test]
+    fn st_09_what_is_pressed_comes_back_whatever_it_is() {
+        let text = b"fn main() { println!(\"hello\"); }\n".repeat(10_000);
+        let (method, length) = method_and_length(&text);
+        assert!(method == 1 && length < text.len() / 10, "{length}");
+        let noise = noise(300_000);
+        assert_eq!(method_and_length(&noise), (0, noise.len()));
+        // Evenly spread, and yet it repeats itself.
+        let again = noise[..20_000].repeat(15);
+        let (method, length) = method_and_length(&again);
+        assert!(method == 1 && length < again.len() / 4, "{length}");
+        assert_eq!(method_and_length(b"short"), (0, 5));
+        assert_eq!(method_and_length(b""), (0, 0));
+    }
+
+    #[test]
+    fn text_is_told_from_what_is_dense() {
+        assert!(is_even(&noise(EVEN_SAMPLE)));
+        assert!(!is_even(&b"some words of a text, and more ".repeat(300)));
+        assert!(!is_even(&[0; EVEN_SAMPLE]));
+    }
 }

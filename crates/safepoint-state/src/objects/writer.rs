@@ -143,22 +143,23 @@ impl<'a> Writer<'a> {
         // Contents that belong together come from one directory and are alike:
         // their order is kept, which is what makes pressing them together pay.
         let pressing = |error| StateError::file("compress for", &self.objects.directory, error);
-        let mut compressor = pack::compressor().map_err(pressing)?;
+        let mut press = pack::Press::take().map_err(pressing)?;
         let mut raw = Vec::with_capacity(BLOCK);
         let mut held = Vec::new();
         for (id, form, bytes) in new {
             if !raw.is_empty() && raw.len() + bytes.len() > BLOCK {
-                let block = pack::press(&mut compressor, &raw).map_err(pressing)?;
-                self.append(&block, &mut held)?;
+                let block = press.block(&raw).map_err(pressing)?;
+                self.append(block, &mut held)?;
                 raw.clear();
             }
             held.push((id, raw.len(), bytes.len(), form));
             raw.extend_from_slice(&bytes);
         }
         if !held.is_empty() {
-            let block = pack::press(&mut compressor, &raw).map_err(pressing)?;
-            self.append(&block, &mut held)?;
+            let block = press.block(&raw).map_err(pressing)?;
+            self.append(block, &mut held)?;
         }
+        press.keep();
         Ok(())
     }
 
