@@ -319,16 +319,14 @@ mod tests {
         let mut press = Press::take().unwrap();
         let block = press.block(raw).unwrap().to_vec();
         press.keep();
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("block");
-        std::fs::write(&path, &block).unwrap();
-        let file = File::open(&path).unwrap();
-        assert_eq!(read_block(&file, &path, 0).unwrap(), raw);
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&block, 0).unwrap();
+        assert_eq!(read_block(&file, Path::new("pack"), 0).unwrap(), raw);
         (block[8], block.len() - BLOCK_HEADER)
     }
 
     #[test]
-    fn st_09_what_is_pressed_comes_back_whatever_it_is() {
+    fn st_17_what_is_pressed_comes_back_whatever_it_is() {
         let text = b"fn main() { println!(\"hello\"); }\n".repeat(10_000);
         let (method, length) = method_and_length(&text);
         assert!(method == 1 && length < text.len() / 10, "{length}");

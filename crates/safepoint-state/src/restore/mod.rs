@@ -25,6 +25,7 @@ mod recover;
 mod secrets;
 mod shelf;
 mod stage;
+mod write;
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -5,23 +5,22 @@
 //! renaming. A damaged store, a full disk or a missing permission shows here,
 //! when nothing has happened yet.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat,
-    fchmod, fchown, fremovexattr, fsetxattr, fstat, fsync, futimens, linkat, mkdirat, mknodat,
-    openat, symlinkat, syncfs, utimensat,
+    fchmod, fchown, fremovexattr, fsetxattr, fstat, linkat, mkdirat, mknodat, openat, symlinkat,
+    syncfs, utimensat,
 };
 use rustix::io::Errno;
 use safepoint_store::{durable, fault};
 
-use crate::objects::{Content, Reader};
+use super::write::{or_file, write_file};
+use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::tree::{Attributes, Change, Entry, Moment, Node, Special};
 use crate::{ContentId, StateError, own, scan};
@@ -281,119 +280,8 @@ pub(super) fn needs_content(change: &Change) -> bool {
         Some(from) => !crate::tree::same_content(&from.node, &to.node),
     }
 }
-
-enum Failure {
-    State(StateError),
-    System(std::io::Error),
-}
-
-impl From<Errno> for Failure {
-    fn from(error: Errno) -> Self {
-        Self::System(error.into())
-    }
-}
-
-fn or_file(failure: Failure, path: &Path) -> StateError {
-    match failure {
-        Failure::State(error) => error,
-        Failure::System(error) => StateError::file("write", path, error),
-    }
-}
-
-fn write_file(
-    directory: BorrowedFd<'_>,
-    name: &[u8],
-    entry: &Entry,
-    content: &Content<'_>,
-    sync: bool,
-) -> Result<Inode, Failure> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(directory, name, flags, Mode::from_raw_mode(0o600))?);
-    let sparse = matches!(entry.node, Node::File { sparse: true, .. });
-    let mut at = 0_u64;
-    let mut write_error = None;
-    let copied = content.copy(&mut |piece| {
-        let written = if sparse {
-            write_around_holes(&file, piece, at)
-        } else {
-            file.write_all_at(piece, at)
-        };
-        at += piece.len() as u64;
-        written.map_err(|error| {
-            let told = StateError::file(
-                "write",
-                path::as_path(name),
-                std::io::Error::from(error.kind()),
-            );
-            write_error = Some(error);
-            told
-        })
-    });
-    match (copied, write_error) {
-        (_, Some(error)) => return Err(Failure::System(error)),
-        (Err(error), None) => return Err(Failure::State(error)),
-        (Ok(()), None) => {}
-    }
-    if sparse {
-        file.set_len(at).map_err(Failure::System)?;
-    }
-    if !entry.attributes.is_empty() {
-        set_attributes(file.as_fd(), &entry.attributes)?;
-    }
-    own_as(&file, entry)?;
-    fchmod(&file, Mode::from_raw_mode(entry.mode))?;
-    futimens(&file, &times(entry.modified))?;
-    if sync {
-        fsync(&file)?;
-    }
-    let stat = fstat(&file)?;
-    let written = read_whole(&file, at).map_err(Failure::System)?;
-    match written == content.id() {
-        true => Ok((stat.st_dev, stat.st_ino)),
-        false => Err(Failure::System(std::io::Error::other(
-            "what was written is not what is read back",
-        ))),
-    }
-}
-
-/// What a file holds, read back through the handle it was written by.
-fn read_whole(file: &File, size: u64) -> std::io::Result<ContentId> {
-    thread_local! {
-        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    }
-    const PIECE: u64 = 256 << 10;
-    BUFFER.with_borrow_mut(|buffer| {
-        let mut hasher = blake3::Hasher::new();
-        let mut at = 0;
-        while at < size {
-            let wanted = usize::try_from((size - at).min(PIECE)).unwrap_or(0);
-            if buffer.len() < wanted {
-                buffer.resize(wanted, 0);
-            }
-            let piece = buffer.get_mut(..wanted).unwrap_or_default();
-            file.read_exact_at(piece, at)?;
-            hasher.update(piece);
-            at += wanted as u64;
-        }
-        Ok(hasher.finalize().into())
-    })
-}
-
-/// Writes what is not zero.
-fn write_around_holes(file: &File, piece: &[u8], at: u64) -> std::io::Result<()> {
-    const BLOCK: usize = 4096;
-    let mut offset = at;
-    for block in piece.chunks(BLOCK) {
-        if block.iter().any(|byte| *byte != 0) {
-            file.write_all_at(block, offset)?;
-        }
-        offset += block.len() as u64;
-    }
-    Ok(())
-}
-
 /// Gives a file to whom it belonged, where that is somebody else and may be done.
-fn own_as(file: &File, entry: &Entry) -> Result<(), Errno> {
+pub(super) fn own_as(file: &File, entry: &Entry) -> Result<(), Errno> {
     let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
     if me() == (owner, group) {
         return Ok(());
