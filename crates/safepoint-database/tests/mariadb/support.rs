@@ -1,6 +1,6 @@
 //! A database of its own for each test, and somewhere to keep what is captured.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -129,12 +129,14 @@ impl Room {
             "SELECT ID FROM information_schema.PROCESSLIST WHERE DB LIKE '{}%' AND ID <> CONNECTION_ID()",
             self.name
         );
+        let mut told = HashSet::new();
         loop {
             let ids = self.on_server(&list);
             if ids.is_empty() {
                 return;
             }
-            for id in ids.lines() {
+            // Each once: what is at its end needs no second one.
+            for id in ids.lines().filter(|id| told.insert((*id).to_owned())) {
                 let mut command = self.client();
                 // It may be gone by itself by now.
                 let _ = command.args(["--execute", &format!("KILL {id}")]).output();
