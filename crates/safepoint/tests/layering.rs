@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 /// The layer of each crate. A crate may use those on lower layers only.
-const LAYERS: [(&str, u8); 11] = [
+const LAYERS: [(&str, u8); 12] = [
     ("safepoint-model", 0),
     ("safepoint-database", 1),
+    ("safepoint-fence", 1),
     ("safepoint-store", 1),
     ("safepoint-trail", 2),
     ("safepoint-gates", 3),

@@ -1,0 +1,259 @@
+//! A fence around a process tree: where it may write, and what it may not read.
+//!
+//! Landlock restricts a thread, for ever, and every process which that thread
+//! starts. So a process is started from a thread of its own, which then ends.
+//! The caller is never restricted. What is fenced cannot leave the fence, and
+//! nothing here can open it again.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+
+use crate::FenceError;
+use crate::carve::{Hidden, existing};
+use crate::kernel::{Abilities, Rules};
+
+/// Devices that programs write to although nothing is kept there.
+const DEVICES: [&str; 8] = [
+    "/dev/full",
+    "/dev/null",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/random",
+    "/dev/tty",
+    "/dev/urandom",
+    "/dev/zero",
+];
+
+/// What is usually at the top, for when that cannot be listed: inside another
+/// fence, for example.
+const TOP: [&str; 22] = [
+    "/bin", "/boot", "/dev", "/etc", "/gnu", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt",
+    "/nix", "/opt", "/proc", "/root", "/run", "/sbin", "/snap", "/srv", "/sys", "/usr", "/var",
+];
+
+/// Memory that processes share under a name.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+const NO_LANDLOCK: &str =
+    "this kernel has no Landlock (Linux 5.13 has), or it is not among its `lsm=` modules";
+
+/// Where a process tree may write, and what it may not even read.
+#[derive(Debug, Clone)]
+pub struct Fence {
+    /// Absolute paths at and beneath which everything may be done. What does not
+    /// exist, or cannot be reached, is skipped.
+    pub writable: Vec<PathBuf>,
+    /// Absolute paths that can neither be read nor written, and nothing beneath
+    /// them. This wins over `writable`. They need not exist yet.
+    pub hidden: Vec<PathBuf>,
+    /// Which directories can be listed.
+    pub listing: Listing,
+}
+
+/// Which directories can be listed, where something is hidden.
+///
+/// The right to list a directory reaches everything beneath it. So either the
+/// names of what is hidden can be seen, or the directories on the way down to
+/// it, such as `/` and the home directory, cannot be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// All: `ls ~` works, and shows the names (never the content) of what is
+    /// hidden.
+    Everywhere,
+    /// Not what is hidden, and not the directories on the way down to it.
+    NotOnTheWay,
+}
+
+/// How much of a fence the kernel holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Strength {
+    /// All of it.
+    Full,
+    /// All but this.
+    Partial(String),
+    /// Nothing, and why.
+    None(String),
+}
+
+/// What this kernel could hold. Nothing is restricted by asking.
+pub fn strength() -> Strength {
+    strength_of(Abilities::probe().as_ref())
+}
+
+fn strength_of(abilities: Option<&Abilities>) -> Strength {
+    match abilities {
+        None => Strength::None(NO_LANDLOCK.to_owned()),
+        Some(abilities) if abilities.missing.is_empty() => Strength::Full,
+        Some(abilities) => Strength::Partial(abilities.missing.join("; ")),
+    }
+}
+
+impl Fence {
+    /// Starts a process inside the fence. Where the kernel has no Landlock it is
+    /// started all the same, and the answer says [`Strength::None`]: a caller
+    /// that does not want this asks [`strength`] first.
+    ///
+    /// # Errors
+    ///
+    /// When a path cannot be resolved, the kernel does not take the rules, or
+    /// the program cannot be started. Nothing runs then.
+    pub fn spawn(&self, command: Command) -> Result<(Child, Strength), FenceError> {
+        self.spawn_with(command, Abilities::probe())
+    }
+
+    pub(crate) fn spawn_with(
+        &self,
+        command: Command,
+        abilities: Option<Abilities>,
+    ) -> Result<(Child, Strength), FenceError> {
+        let strength = strength_of(abilities.as_ref());
+        let rules = match abilities {
+            Some(abilities) => Some(self.rules(&abilities)?),
+            None => None,
+        };
+        Ok((start(command, rules)?, strength))
+    }
+
+    /// The directories of `writable` that take no new names, because something
+    /// hidden lies beneath them. What is already in them can be written.
+    ///
+    /// # Errors
+    ///
+    /// When a path cannot be resolved.
+    pub fn narrowed(&self) -> Result<Vec<PathBuf>, FenceError> {
+        let hidden = Hidden::new(&self.hidden)?;
+        let writable = self.existing()?;
+        let mut narrowed: Vec<PathBuf> = writable.iter().flat_map(|top| hidden.ways(top)).collect();
+        narrowed.sort();
+        narrowed.dedup();
+        Ok(narrowed)
+    }
+
+    fn rules(&self, abilities: &Abilities) -> Result<Rules, FenceError> {
+        let mut rules = abilities.rules()?;
+        let hidden = Hidden::new(&self.hidden)?;
+        let writable = self.existing()?;
+        let root = Path::new("/");
+
+        let known = TOP
+            .iter()
+            .map(PathBuf::from)
+            .chain(writable.iter().cloned());
+        let known: Vec<PathBuf> = known.collect();
+        hidden.carve(root, &known, &mut |place, kind| {
+            rules.allow(place, kind, abilities.read())
+        })?;
+        if self.listing == Listing::Everywhere && !hidden.is_empty() {
+            Hidden::new(&[])?.carve(root, &[], &mut |place, kind| {
+                rules.allow(place, kind, abilities.list())
+            })?;
+        }
+        let devices = DEVICES.iter().map(|path| (path, abilities.device()));
+        let memory = [(&SHARED_MEMORY, abilities.all())];
+        for (path, rights) in devices.chain(memory) {
+            if let Some(place) = existing(Path::new(path))? {
+                hidden.carve(&place, &[], &mut |place, kind| {
+                    rules.allow(place, kind, rights)
+                })?;
+            }
+        }
+        for top in &writable {
+            hidden.carve(top, &[], &mut |place, kind| {
+                rules.allow(place, kind, abilities.all())
+            })?;
+        }
+        Ok(rules)
+    }
+
+    /// What is writable and there, with no links on the way.
+    fn existing(&self) -> Result<Vec<PathBuf>, FenceError> {
+        let found = self.writable.iter().map(|path| existing(path));
+        Ok(found
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .flatten()
+            .collect())
+    }
+}
+
+/// Starts a process from a thread that is restricted first.
+fn start(mut command: Command, rules: Option<Rules>) -> Result<Child, FenceError> {
+    let program = command.get_program().to_owned();
+    let fenced = move || {
+        if let Some(rules) = rules {
+            rules.restrict_this_thread()?;
+        }
+        command.spawn().map_err(|source| FenceError::Start {
+            program: command.get_program().to_owned(),
+            source,
+        })
+    };
+    let failed = |source| FenceError::Thread { program, source };
+    let name = "fence".to_owned();
+    match thread::Builder::new().name(name).spawn(fenced) {
+        Ok(thread) => thread.join().map_err(|_| failed(None))?,
+        Err(error) => Err(failed(Some(error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(
+        clippy::disallowed_methods,
+        reason = "tests start shells and make files for them"
+    )]
+
+    use std::fs;
+
+    use landlock::AccessFs;
+
+    use super::*;
+
+    /// Runs a script with abilities as they are said to be, and says if it worked.
+    fn run(place: &Path, script: &str, abilities: Option<Abilities>) -> (bool, Strength) {
+        let fence = Fence {
+            writable: vec![place.join("work")],
+            hidden: Vec::new(),
+            listing: Listing::Everywhere,
+        };
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).current_dir(place);
+        let (mut child, strength) = fence.spawn_with(command, abilities).unwrap();
+        (child.wait().unwrap().success(), strength)
+    }
+
+    #[test]
+    fn au_42_a_kernel_that_holds_less_says_what_it_does_not_hold() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        fs::create_dir(place.join("work")).unwrap();
+        fs::write(place.join("file"), "before").unwrap();
+        let full = Abilities::probe().unwrap();
+        let older = full.clone().without(AccessFs::Truncate);
+
+        let empty = "perl -e 'truncate(\"file\", 0) or die'";
+        let (done, strength) = run(&place, empty, Some(full.clone()));
+        assert_eq!((done, strength), (false, Strength::Full));
+        assert_eq!(fs::read(place.join("file")).unwrap(), b"before");
+        let (done, strength) = run(&place, empty, Some(older.clone()));
+        assert!(done);
+        assert_eq!(fs::read(place.join("file")).unwrap(), b"");
+        assert!(matches!(strength, Strength::Partial(what) if what.contains("emptied")));
+        // The rest of the fence stands.
+        assert!(!run(&place, "echo x > file", Some(older.clone())).0);
+        assert!(run(&place, "echo x > work/file", Some(older)).0);
+
+        // Without moving between directories a move is still refused outside.
+        let oldest = full.without(AccessFs::Refer);
+        assert!(!run(&place, "mv work/file moved", Some(oldest)).0);
+    }
+
+    #[test]
+    fn au_42_a_kernel_without_landlock_fences_nothing_and_says_so() {
+        let place = tempfile::tempdir().unwrap();
+        let (done, strength) = run(place.path(), "echo x > file", None);
+        assert!(done);
+        assert!(matches!(strength, Strength::None(why) if why.contains("no Landlock")));
+    }
+}

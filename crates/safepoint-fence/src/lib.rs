@@ -1,0 +1,27 @@
+//! Keeps a process tree in its place.
+//!
+//! ```text
+//! Fence ──── what a tree may write, and what it may not even read (Landlock)
+//! broker ─── how a program inside asks for something to be done outside
+//! tree ───── who belongs to a tree, and that nobody leaves it
+//! ```
+//!
+//! This crate decides nothing: what is writable, what is hidden and which calls
+//! are answered is said by the layers above. What a fence cannot hold is listed
+//! in docs/confinement.md.
+
+mod broker;
+mod caches;
+mod carve;
+mod error;
+mod fence;
+mod kernel;
+mod tree;
+
+pub use broker::{Call, Listener, Peer, Refusal, Streams, hand_over, hand_over_streams};
+pub use caches::default_caches;
+pub use error::FenceError;
+pub use fence::{Fence, Listing, Strength, strength};
+pub use tree::{
+    Membership, Process, ancestors, become_subreaper, is_within, membership, reap_orphans,
+};
