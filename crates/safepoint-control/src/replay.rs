@@ -65,6 +65,8 @@ struct Recorded {
     #[serde(default)]
     risk: Option<RiskTier>,
     #[serde(default)]
+    conditions: std::collections::BTreeSet<safepoint_gates::Condition>,
+    #[serde(default)]
     decision: String,
     #[serde(default)]
     capability_id: String,
@@ -261,6 +263,7 @@ fn event(
             action: recorded.action_id.clone(),
             parameters: recorded.parameters.clone(),
             risk: recorded.risk,
+            conditions: recorded.conditions.clone(),
         }),
         "CapabilityRequested" => Event::Access {
             capability: recorded.capability_id.clone(),

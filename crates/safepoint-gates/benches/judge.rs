@@ -199,6 +199,7 @@ fn request(action: &str) -> Event {
         action: action.to_owned(),
         parameters: json!({"id": 4711, "ticket_id": "T-1", "note": "charged twice"}),
         risk: None,
+        conditions: std::collections::BTreeSet::new(),
     })
 }
 

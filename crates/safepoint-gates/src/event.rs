@@ -1,11 +1,11 @@
 //! What happens to a session, and what is known when it happens.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use safepoint_model::{ActionId, Digest, HoldId, Timestamp};
 use serde_json::{Map, Value};
 
-use crate::atlas::RiskTier;
+use crate::atlas::{Condition, RiskTier};
 use crate::sandbox::Said;
 
 /// One thing that happens to a session.
@@ -68,6 +68,8 @@ pub struct Request {
     pub parameters: Value,
     /// The risk that the caller sees in it. It can raise the atlas's own, never lower it.
     pub risk: Option<RiskTier>,
+    /// What is known of it.
+    pub conditions: BTreeSet<Condition>,
 }
 
 /// How an action ended.

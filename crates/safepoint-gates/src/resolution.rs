@@ -249,6 +249,12 @@ pub struct PolicyNote {
     pub decision: Decision,
     /// Why.
     pub reason: String,
+    /// How many operators must say yes, where it wants more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvers: Option<u32>,
+    /// After how many approved successes a program is trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_after: Option<u32>,
 }
 
 /// Something the budget left out.

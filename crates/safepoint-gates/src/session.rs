@@ -9,7 +9,7 @@ use safepoint_model::{ActionId, Digest, HoldId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::atlas::RiskTier;
+use crate::atlas::{Condition, RiskTier};
 
 /// The version of this form.
 pub const SESSION_FORMAT: u32 = 1;
@@ -122,6 +122,9 @@ pub enum Cause {
         parameters: Value,
         /// Its risk.
         risk: RiskTier,
+        /// What is known of it.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        conditions: BTreeSet<Condition>,
         /// What makes it exactly this request.
         fingerprint: Digest,
     },

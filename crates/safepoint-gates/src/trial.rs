@@ -84,6 +84,7 @@ fn event(step: &Step, last: Option<&(ActionId, String)>) -> Option<Event> {
             action: action.clone(),
             parameters: step.params.clone().unwrap_or_else(|| json!({})),
             risk: step.risk,
+            conditions: step.known.iter().copied().collect(),
         }));
     }
     if let Some(capability) = &step.access {

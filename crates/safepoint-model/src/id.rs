@@ -98,6 +98,8 @@ random_identifier! {
     HoldId, "hld";
     /// One trail: the last part of its origin.
     LogId, "log";
+    /// Leave to do one exact action, once.
+    PermitId, "prm";
     /// One run of an agent.
     SessionId, "ses";
     /// A place where work is done.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::RiskTier;
+use super::{Condition, RiskTier};
 
 /// One example: a session, step by step.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -33,6 +33,9 @@ pub struct Step {
     /// At this risk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk: Option<RiskTier>,
+    /// When this is known of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<Condition>,
     /// The agent asks for this capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<String>,

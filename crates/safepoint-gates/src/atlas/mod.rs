@@ -27,7 +27,7 @@ pub use context::{ContextBlock, GuidanceBlock, GuidanceFormat, InjectMode};
 pub use extension::{DEFAULT_TIMEOUT_MS, Extension, Runner};
 pub use gate::{CheckpointMode, CheckpointTrigger, MatchMode, RiskTier, StewardCheckpointDef};
 pub use mappings::Mappings;
-pub use policy::{AtlasPolicy, PolicyParameters, PolicyType};
+pub use policy::{AtlasPolicy, Condition, PolicyParameters, PolicyType};
 pub use question::{
     AnswerValidation, CheckpointQuestion, ChoiceForm, Expect, InvalidAnswerAction, JsonForm,
     NumberForm, ResponseType,

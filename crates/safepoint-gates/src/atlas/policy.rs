@@ -23,9 +23,31 @@ pub struct AtlasPolicy {
     /// For `rate_limit` and `risk`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<PolicyParameters>,
+    /// What must be so for the rule to count; without any it always does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<Condition>,
+    /// What keeps the rule from counting, each by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unless: Vec<Condition>,
     /// For `cedar`: the policy set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cedar: Option<String>,
+}
+
+/// Something that is known of an action when it is asked for. What nobody has found out is not so.
+#[derive(
+    Clone, Copy, Debug, Deserialize, Eq, Hash, JsonSchema, Ord, PartialEq, PartialOrd, Serialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// A verified checkpoint covers everything it would change.
+    FullyReversible,
+    /// A verified checkpoint covers what it would change, but for a named remainder.
+    PartlyReversible,
+    /// The machines it talks to are this one.
+    LocalHosts,
+    /// The program that would do it is trusted.
+    Trusted,
 }
 
 /// What a rule does.
@@ -57,6 +79,14 @@ pub struct PolicyParameters {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub window_seconds: Option<u64>,
+    /// For `requires_approval` and `risk`: how many different operators must say yes; one by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 20))]
+    pub approvers: Option<u32>,
+    /// For `requires_approval` and `risk`: after so many approved successes the program is trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub trust_after: Option<u32>,
     /// For `risk`: what is above it is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tier: Option<RiskTier>,

@@ -10,7 +10,7 @@ mod gate;
 mod moments;
 mod policy;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use safepoint_model::Digest;
@@ -21,10 +21,11 @@ pub(crate) use gate::{Gate, Question};
 pub(crate) use moments::Moments;
 pub(crate) use policy::Policy;
 
-use crate::atlas::{AtlasManifest, Budget, ContextBlock, RiskTier};
+use crate::atlas::{AtlasManifest, Budget, Condition, ContextBlock, RiskTier};
 use crate::event::Rate;
 use crate::load::Problem;
 use crate::pattern::PatternSet;
+use crate::resolution::Decision;
 use crate::schema::Schema;
 use crate::session::Pinned;
 
@@ -138,6 +139,17 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Whether a steward has allowed an action by a policy, and not merely left it open.
+    pub fn allows_by_policy(&self, action: &str, known: &BTreeSet<Condition>) -> bool {
+        let mut numbers = Vec::new();
+        self.policy_patterns.matching(action, &mut numbers);
+        let policies = numbers
+            .iter()
+            .filter_map(|it| self.policies.get(*it as usize));
+        let mut counting = policies.filter(|policy| policy.counts(known));
+        counting.any(|policy| policy.always() == Some(Decision::Allow))
     }
 
     /// The limits that a request for `action` is measured against.

@@ -1,8 +1,9 @@
 //! One policy, ready to be asked.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use crate::atlas::{AtlasPolicy, PolicyType, RiskTier};
+use crate::atlas::{AtlasPolicy, Condition, PolicyType, RiskTier};
 use crate::cedar::{CedarPolicies, CedarRequest, CedarVerdict};
 use crate::event::Rate;
 use crate::resolution::Decision;
@@ -51,6 +52,13 @@ impl Policy {
             rate,
             cedar: OnceLock::new(),
         }
+    }
+
+    /// Whether it counts, when this is known of the action.
+    pub(crate) fn counts(&self, known: &BTreeSet<Condition>) -> bool {
+        let rule = &self.definition;
+        rule.when.iter().all(|it| known.contains(it))
+            && !rule.unless.iter().any(|it| known.contains(it))
     }
 
     /// What it says of every request for its actions, whatever its parameters and risk.

@@ -1,10 +1,12 @@
 //! What policies say about a request.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::Step;
 use super::request::{Asked, Counting};
-use crate::atlas::{NotificationTrigger, PolicyType};
+use crate::atlas::{Condition, NotificationTrigger, PolicyType};
 use crate::cedar::{CedarRequest, CedarVerdict};
 use crate::engine::{Policy, Profile};
 use crate::event::Rate;
@@ -29,6 +31,9 @@ impl<'a> Step<'a> {
     }
 
     fn denies(&self, policy: &Policy, asked: &Asked<'_>) -> Option<String> {
+        if !policy.counts(asked.conditions) {
+            return None;
+        }
         if policy.always() == Some(Decision::Deny)
             || policy.on_risk(asked.risk) == Some(Decision::Deny)
         {
@@ -73,7 +78,8 @@ impl<'a> Step<'a> {
                 (rate, reason)
             })
             .collect();
-        for policy in self.policies_of(&asked.profile) {
+        let counting = |policy: &&Policy| policy.counts(asked.conditions);
+        for policy in self.policies_of(&asked.profile).filter(counting) {
             if let Some(rate) = &policy.rate {
                 rates.push((rate, policy.reason.to_string()));
             }
@@ -100,22 +106,29 @@ impl<'a> Step<'a> {
         None
     }
 
-    /// Why a person must decide.
+    /// Why a person must decide. All rules that say so are noted, the first one is told.
     pub(super) fn needs_approval(&mut self, asked: &Asked<'_>) -> Option<String> {
+        let mut told = None;
         for policy in self.policies_of(&asked.profile) {
             let said = policy.always().or_else(|| policy.on_risk(asked.risk));
-            if said == Some(Decision::RequiresApproval) {
+            if said == Some(Decision::RequiresApproval) && policy.counts(asked.conditions) {
                 let reason = policy.reason.to_string();
                 self.note_policy(policy, Decision::RequiresApproval, &reason);
-                return Some(reason);
+                told.get_or_insert(reason);
             }
         }
-        None
+        told
     }
 
     /// A policy of an atlas that allows an action by name.
-    pub(super) fn allowing(&self, profile: &Profile, atlas: usize) -> Option<&'a Policy> {
+    pub(super) fn allowing(
+        &self,
+        profile: &Profile,
+        conditions: &BTreeSet<Condition>,
+        atlas: usize,
+    ) -> Option<&'a Policy> {
         self.policies_of(profile)
+            .filter(|policy| policy.counts(conditions))
             .find(|policy| policy.atlas == atlas && policy.always() == Some(Decision::Allow))
     }
 
@@ -131,11 +144,14 @@ impl<'a> Step<'a> {
     }
 
     fn note_policy(&mut self, policy: &Policy, decision: Decision, reason: &str) {
+        let numbers = policy.definition.parameters.unwrap_or_default();
         let note = PolicyNote {
             policy_id: policy.definition.policy_id.clone(),
             atlas_id: self.engine.atlas_id(policy.atlas).to_owned(),
             decision,
             reason: reason.to_owned(),
+            approvers: numbers.approvers,
+            trust_after: numbers.trust_after,
         };
         self.record("PolicyApplied", json!(note));
         self.policies.push(note);

@@ -4,12 +4,14 @@
 //! everything, does anything deny it, which gates does it raise, may it be
 //! done at all, must a person decide. The strictest answer wins.
 
+use std::collections::BTreeSet;
+
 use safepoint_model::{ActionId, Digest, Frame, json as canonical, text};
 use serde_json::{Value, json};
 
 use super::rights::Grants;
 use super::{Decided, Step};
-use crate::atlas::{NotificationTrigger, RiskTier};
+use crate::atlas::{Condition, NotificationTrigger, RiskTier};
 use crate::engine::{Capability, Profile};
 use crate::event::Request;
 use crate::resolution::{Decision, Why};
@@ -20,6 +22,7 @@ pub(super) struct Asked<'r> {
     pub(super) action: &'r str,
     pub(super) parameters: &'r Value,
     pub(super) risk: RiskTier,
+    pub(super) conditions: &'r BTreeSet<Condition>,
     pub(super) profile: Profile,
 }
 
@@ -40,6 +43,7 @@ impl Step<'_> {
             action: &request.action,
             parameters: &request.parameters,
             risk: request.risk.unwrap_or_default().max(profile.risk),
+            conditions: &request.conditions,
             profile,
         };
         let fingerprint = fingerprint(&asked);
@@ -60,6 +64,7 @@ impl Step<'_> {
                 "action_id": asked.action,
                 "parameters": asked.parameters,
                 "risk": asked.risk,
+                "conditions": asked.conditions,
                 "again": held.is_some(),
             }),
         );
@@ -103,6 +108,7 @@ impl Step<'_> {
             action: asked.action.to_owned(),
             parameters: asked.parameters.clone(),
             risk: asked.risk,
+            conditions: asked.conditions.clone(),
             fingerprint,
         };
         let gates = self.gates_before(asked);
@@ -149,6 +155,7 @@ impl Step<'_> {
             action,
             parameters,
             risk,
+            conditions,
             ..
         } = &hold.cause
         else {
@@ -161,6 +168,7 @@ impl Step<'_> {
             action,
             parameters,
             risk: *risk,
+            conditions,
             profile: self.engine.profile(action),
         };
         let shut = self.is_shut_for(&asked);
@@ -209,7 +217,13 @@ impl Step<'_> {
         }
         let allowed = Grants::new(self.engine, &self.session.allowed);
         let is_open = |capability: &Capability| self.is_open(capability);
-        let why = match self.may(asked.action, &asked.profile, &allowed, is_open) {
+        let why = match self.may(
+            asked.action,
+            &asked.profile,
+            asked.conditions,
+            &allowed,
+            is_open,
+        ) {
             Ok(why) => why,
             Err(why) => return Decided::new(Decision::Deny, why.to_string()),
         };
@@ -224,6 +238,7 @@ impl Step<'_> {
         &self,
         action: &str,
         profile: &Profile,
+        conditions: &BTreeSet<Condition>,
         allowed: &Grants<'_>,
         is_open: impl Fn(&Capability) -> bool,
     ) -> Result<Why, Why> {
@@ -253,7 +268,7 @@ impl Step<'_> {
                 let gate = self.engine.gate(&grant.gate);
                 gate.is_some_and(|gate| gate.atlas == atlas)
             });
-            may = match (grant, self.allowing(profile, atlas)) {
+            may = match (grant, self.allowing(profile, conditions, atlas)) {
                 (Some(grant), _) => Why::Granted(self.label(&grant.gate)),
                 (None, Some(policy)) => Why::Granted(policy.definition.policy_id.as_str().into()),
                 (None, None) => return Err(self.why_locked(capability)),
@@ -398,6 +413,7 @@ mod tests {
             action: "ticket.delete",
             parameters: &parameters,
             risk: RiskTier::High,
+            conditions: &BTreeSet::new(),
             profile: Profile::default(),
         };
         assert_eq!(

@@ -1,16 +1,20 @@
 //! What the agent is shown.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::rights::Grants;
 use super::{Decided, Step};
-use crate::atlas::GuidanceFormat;
+use crate::atlas::{Condition, GuidanceFormat};
 use crate::engine::{Capability, Gate, KnownAction};
 use crate::resolution::{
     ActionNote, Capabilities, Decision, GateStatus, GuidanceNote, Judgement, QuestionNote,
     Resolution, Why,
 };
 use crate::session::{Hold, Reach, Waiting};
+
+/// What can be said of an action that nobody has asked for.
+static NOTHING_KNOWN: BTreeSet<Condition> = BTreeSet::new();
 
 /// What the session may do, ready to be asked about every action.
 struct Rights<'s> {
@@ -173,7 +177,11 @@ impl<'a> Step<'a> {
                 continue;
             };
             let risk = action.profile.risk;
-            match policy.always().or_else(|| policy.on_risk(risk)) {
+            match policy
+                .always()
+                .or_else(|| policy.on_risk(risk))
+                .filter(|_| policy.counts(&NOTHING_KNOWN))
+            {
                 Some(Decision::Deny) => return Err(Why::DeniedByPolicy(policy.reason.clone())),
                 Some(Decision::RequiresApproval) => approval = Some(policy.reason.clone()),
                 _ => {}
@@ -183,7 +191,13 @@ impl<'a> Step<'a> {
             let place = capability.number as usize;
             rights.open.get(place).copied().unwrap_or_default()
         };
-        let why = self.may(&action.id, &action.profile, &rights.allowed, is_open)?;
+        let why = self.may(
+            &action.id,
+            &action.profile,
+            &NOTHING_KNOWN,
+            &rights.allowed,
+            is_open,
+        )?;
         if let Some(reason) = approval {
             return Err(Why::NeedsApproval(reason));
         }

@@ -157,6 +157,7 @@ impl<'e> Game<'e> {
                 action: (*action).to_owned(),
                 parameters: parameters.clone(),
                 risk: *risk,
+                conditions: std::collections::BTreeSet::new(),
             }),
             Move::Access(capability) => Event::Access {
                 capability: capability.clone(),

@@ -231,6 +231,7 @@ fn ga_41_the_trail_gets_the_words_and_fields_of_the_specification() {
         action: "a.write".to_owned(),
         parameters: json!({}),
         risk: None,
+        conditions: std::collections::BTreeSet::new(),
     });
     let held = story.step(&request);
     assert!(held.sync, "on disk before anybody hears of it");

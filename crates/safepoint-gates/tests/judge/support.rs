@@ -69,6 +69,7 @@ impl<'e> Story<'e> {
             action: action.to_owned(),
             parameters,
             risk,
+            conditions: std::collections::BTreeSet::new(),
         });
         let judgement = self.simulation.step(&event).unwrap();
         let id = judgement.request_id.unwrap();

@@ -56,16 +56,22 @@ fn parameters(policy: &AtlasPolicy, index: usize, findings: &mut Findings) {
         ),
         _ => {}
     }
-    let unused = match policy.policy_type {
-        PolicyType::RateLimit => tiers,
-        PolicyType::Risk => limits,
-        _ => tiers || limits,
-    };
+    let approval = given.approvers.is_some() || given.trust_after.is_some();
+    let approves = matches!(
+        policy.policy_type,
+        PolicyType::RequiresApproval | PolicyType::Risk
+    );
+    let unused = (approval && !approves)
+        || match policy.policy_type {
+            PolicyType::RateLimit => tiers,
+            PolicyType::Risk => limits,
+            _ => tiers || limits,
+        };
     if unused {
         findings.key_error(
             format!("/policies/{index}/parameters"),
             format!("policy `{id}` has parameters that its type does not use"),
-            "`max_calls` and `window_seconds` are for `rate_limit`, `max_tier` and `approval_tier` for `risk`",
+            "`max_calls` and `window_seconds` are for `rate_limit`, `max_tier` and `approval_tier` for `risk`, `approvers` and `trust_after` where a person decides",
         );
     }
 }

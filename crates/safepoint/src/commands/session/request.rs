@@ -53,6 +53,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         action: arguments.action.clone(),
         parameters,
         risk: arguments.risk.map(RiskTier::from),
+        conditions: std::collections::BTreeSet::new(),
     });
     let judgement = step::take(context, &arguments.session, &event)?;
     Ok(step::exit(&judgement))
