@@ -54,10 +54,17 @@ pub struct PublicKey {
 
 impl Signer {
     /// A new key under `name`, which has no spaces, control characters or `+`.
+    ///
+    /// [`Signer::valid_name`] tells whether it is one.
     pub fn generate(name: &str, entropy: &dyn Entropy) -> Result<Self, EntropyError> {
         let mut seed = [0; 32];
         entropy.fill(&mut seed)?;
         Ok(Self::from_seed(name, &seed))
+    }
+
+    /// Whether a key can have this name.
+    pub fn valid_name(name: &str) -> Result<(), NoteError> {
+        valid_name(name)
     }
 
     fn from_seed(name: &str, seed: &[u8; 32]) -> Self {
@@ -130,6 +137,27 @@ impl PublicKey {
             id: [a, b, c, d],
             key,
         }
+    }
+
+    /// An Ed25519 key that somebody else holds, under `name`.
+    pub fn of_ed25519(name: &str, key: &[u8; 32]) -> Result<Self, NoteError> {
+        valid_name(name)?;
+        let key = VerifyingKey::from_bytes(key).map_err(|_| NoteError::VerifierKey)?;
+        Ok(Self::new(name, key))
+    }
+
+    /// The note over `text` with a signature that was made elsewhere. It is checked.
+    pub fn note(&self, text: &str, signature: &[u8; 64]) -> Result<String, NoteError> {
+        let mut bytes = self.id.to_vec();
+        bytes.extend_from_slice(signature);
+        let note = format!("{text}\n— {} {}\n", self.name, BASE64.encode(bytes));
+        self.open(&note)?;
+        Ok(note)
+    }
+
+    /// The key itself.
+    pub fn ed25519(&self) -> &[u8; 32] {
+        self.key.as_bytes()
     }
 
     /// The name, which is the origin of the log that the key signs.

@@ -51,8 +51,8 @@ pub struct Surroundings {
     pub lost_store: LostStore,
 }
 
-/// The one trail of a store.
-#[derive(Debug)]
+/// The one trail of a store. A copy of it is the same trail.
+#[derive(Clone, Debug)]
 pub struct Trail {
     store: Arc<Store>,
     appender: Arc<Appender>,

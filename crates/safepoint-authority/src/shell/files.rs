@@ -1,0 +1,137 @@
+//! Deeds on files, and what comes with them: secrets, Safepoint's own places, devices.
+
+use std::path::Path;
+
+use crate::deed::{Role, Touch, Where};
+
+use super::actions::{self, CONTROL, SECRET, SYSTEM};
+use super::guarded;
+use super::place::{is_machine, is_stream};
+use super::state::{Argument, State};
+use super::walk::Walker;
+
+impl Walker<'_> {
+    /// A deed on files. Streams such as `/dev/null` are left out; with nothing left, so is it.
+    pub(super) fn file(
+        &mut self,
+        action: &str,
+        arguments: &[(Argument, Role)],
+        because: &str,
+        state: &State,
+    ) {
+        let mut touches = Vec::new();
+        for (argument, role) in arguments {
+            touches.extend(self.touches(argument, *role, state));
+        }
+        let before = touches.len();
+        touches.retain(|touch| match &touch.place {
+            Where::Exact(path) => !is_stream(path),
+            _ => true,
+        });
+        for (argument, role) in arguments {
+            self.watch(argument, *role, state);
+        }
+        if before > 0 && touches.is_empty() {
+            return;
+        }
+        let machine = touches.iter().any(|touch| match &touch.place {
+            Where::Exact(path) | Where::Below(path) => touch.role != Role::Read && is_machine(path),
+            Where::Unknown(_) => false,
+        });
+        let action = if machine { SYSTEM } else { action };
+        let mut deed = actions::deed(action, because.to_owned());
+        deed.touches = touches;
+        self.add(deed);
+    }
+
+    /// A name or a pattern, in quotes, that a program looks for itself.
+    pub(super) fn watch_name(&mut self, argument: &Argument, state: &State) {
+        let text = argument.start();
+        let sought = if text.contains(['*', '?', '[']) {
+            Argument::Pattern {
+                directory: String::new(),
+                text: text.to_owned(),
+            }
+        } else {
+            Argument::Known(text.to_owned())
+        };
+        if !text.starts_with('!') {
+            self.watch(&sought, Role::Read, state);
+        }
+    }
+
+    /// A directory that is taken with all that is in it.
+    pub(super) fn watch_tree(&mut self, argument: &Argument, state: &State) {
+        if let Argument::Known(text) = argument {
+            let inside = Argument::Known(format!("{}/x", text.trim_end_matches('/')));
+            self.watch(&inside, Role::Read, state);
+        }
+    }
+
+    /// Adds what touching a place means beyond the files themselves.
+    pub(super) fn watch(&mut self, argument: &Argument, role: Role, state: &State) {
+        let rules = guarded::rules();
+        for place in self.places(argument, state) {
+            let touch = Touch { place, role };
+            let written = match argument {
+                Argument::Pattern { text, .. } => Some(text.as_str()),
+                _ => None,
+            };
+            if role == Role::Read {
+                if rules.is_secret(&touch.place, written, self.around.home) {
+                    let mut deed =
+                        actions::deed(SECRET, format!("`{}` holds credentials", argument.shown()));
+                    deed.touches.push(touch);
+                    self.add(deed);
+                }
+            } else if role != Role::Execute && self.is_own(&touch, written) {
+                let mut deed = actions::deed(
+                    CONTROL,
+                    format!("`{}` belongs to what guards this machine", argument.shown()),
+                );
+                deed.touches.push(touch);
+                self.add(deed);
+            }
+        }
+    }
+
+    /// A file that is read, and that only the line's run will name, may be one that the line
+    /// speaks of elsewhere: `echo .env | xargs cat`.
+    pub(super) fn named_secrets(&mut self) {
+        let unknown = self.out.deeds.iter().any(|deed| {
+            deed.touches
+                .iter()
+                .any(|touch| touch.role == Role::Read && matches!(touch.place, Where::Unknown(_)))
+        });
+        if !unknown {
+            return;
+        }
+        let state = State::new(self.around.directory);
+        let mut spoken: Vec<String> = Vec::new();
+        for command in &self.out.commands {
+            for word in command.iter().skip(1).flatten() {
+                let parts =
+                    word.split(|next: char| next.is_whitespace() || "'\"|$^\\".contains(next));
+                spoken.extend(parts.filter(|part| part.len() > 3).map(str::to_owned));
+            }
+        }
+        for word in spoken {
+            self.watch_name(&Argument::Known(word), &state);
+        }
+    }
+
+    fn is_own(&self, touch: &Touch, written: Option<&str>) -> bool {
+        let within = |path: &Path, below: bool| {
+            self.around.own.iter().any(|own| {
+                path.starts_with(own)
+                    || (below || touch.role == Role::Delete) && own.starts_with(path)
+            })
+        };
+        let owned = match &touch.place {
+            Where::Exact(path) => within(path, false),
+            Where::Below(path) => within(path, true),
+            Where::Unknown(_) => false,
+        };
+        owned || guarded::rules().is_control(touch, written)
+    }
+}

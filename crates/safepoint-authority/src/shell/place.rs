@@ -1,0 +1,90 @@
+//! From words to places on disk, by their letters alone: no link is followed.
+
+use std::path::{Path, PathBuf};
+
+use crate::deed::Where;
+
+use super::state::{Argument, tidy};
+
+/// Where an argument points, from each directory a command may run in.
+pub(super) fn places(argument: &Argument, directories: Option<&[PathBuf]>) -> Vec<Where> {
+    let (text, pattern) = match argument {
+        Argument::Known(text) => (text.as_str(), false),
+        Argument::Pattern { directory, .. } => (directory.as_str(), true),
+        Argument::Dynamic { written, .. } => return vec![Where::Unknown(written.clone())],
+    };
+    if text.is_empty() && !pattern {
+        return Vec::new();
+    }
+    let made = |path: PathBuf| {
+        let path = tidy(&path);
+        if pattern {
+            Where::Below(path)
+        } else {
+            Where::Exact(path)
+        }
+    };
+    let path = Path::new(text);
+    if path.is_absolute() {
+        return vec![made(path.to_owned())];
+    }
+    match directories {
+        None => vec![Where::Unknown(argument.shown().to_owned())],
+        Some(directories) => directories
+            .iter()
+            .map(|directory| {
+                let joined = tidy(&directory.join(path));
+                match spread(directory, &joined) {
+                    Some(above) => Where::Below(above),
+                    None => made(joined),
+                }
+            })
+            .collect(),
+    }
+}
+
+/// A directory that a pattern stands for is written with the pattern in it. What lies in one
+/// such is somewhere below the directory before the pattern.
+fn spread(directory: &Path, joined: &Path) -> Option<PathBuf> {
+    let is_pattern = |part: &std::path::Component<'_>| {
+        part.as_os_str()
+            .to_str()
+            .is_some_and(|part| part.contains(['*', '?', '[']))
+    };
+    if !directory.components().any(|part| is_pattern(&part)) {
+        return None;
+    }
+    let mut above = PathBuf::new();
+    for part in joined.components() {
+        if is_pattern(&part) {
+            return Some(above);
+        }
+        above.push(part);
+    }
+    None
+}
+
+/// Whether this is a device that swallows or shows text, and nothing else.
+pub(super) fn is_stream(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| {
+        matches!(
+            path,
+            "/dev/null"
+                | "/dev/stdout"
+                | "/dev/stderr"
+                | "/dev/stdin"
+                | "/dev/tty"
+                | "/dev/full"
+                | "/dev/zero"
+                | "/dev/urandom"
+                | "/dev/random"
+        ) || path.starts_with("/dev/fd/")
+    })
+}
+
+/// Whether writing here changes the machine and not a file.
+pub(super) fn is_machine(path: &Path) -> bool {
+    ["/dev", "/proc", "/sys"]
+        .into_iter()
+        .any(|root| path.starts_with(root))
+}

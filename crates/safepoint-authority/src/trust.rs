@@ -1,0 +1,213 @@
+//! Trust: kept for each boundary, begun at nothing, lost at once.
+//!
+//! Trust in one boundary says nothing about another. It grows only by evidence
+//! that is recorded, and that the rules name; the first violation takes all of
+//! it away. Every change is a new version.
+
+use std::fmt;
+use std::str::FromStr;
+
+use safepoint_model::{Digest, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What trust is about: `tool:/usr/bin/git`, `path:/srv/site`, `specialist:reviewer`,
+/// `provider:acme`, `workflow:release`.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Boundary {
+    kind: &'static str,
+    name: String,
+}
+
+/// A text that is not a boundary.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "`{0}` is not a boundary: write `tool:`, `path:`, `specialist:`, `provider:` or `workflow:` and a name"
+)]
+pub struct BoundaryError(String);
+
+const KINDS: [&str; 5] = ["tool", "path", "specialist", "provider", "workflow"];
+
+impl Boundary {
+    /// A program, by where it lies.
+    pub fn tool(path: &str) -> Self {
+        Self {
+            kind: "tool",
+            name: path.to_owned(),
+        }
+    }
+
+    /// A directory.
+    pub fn path(path: &str) -> Self {
+        Self {
+            kind: "path",
+            name: path.to_owned(),
+        }
+    }
+
+    /// Whose model or service acts.
+    pub fn provider(name: &str) -> Self {
+        Self {
+            kind: "provider",
+            name: name.to_owned(),
+        }
+    }
+
+    /// A workflow.
+    pub fn workflow(name: &str) -> Self {
+        Self {
+            kind: "workflow",
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl FromStr for Boundary {
+    type Err = BoundaryError;
+
+    fn from_str(text: &str) -> Result<Self, BoundaryError> {
+        let wrong = || BoundaryError(text.chars().take(200).collect());
+        let (kind, name) = text.split_once(':').ok_or_else(wrong)?;
+        let kind = KINDS
+            .iter()
+            .find(|known| **known == kind)
+            .ok_or_else(wrong)?;
+        let plain =
+            !name.trim().is_empty() && name.len() <= 4096 && !name.chars().any(char::is_control);
+        match plain {
+            true => Ok(Self {
+                kind,
+                name: name.to_owned(),
+            }),
+            false => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Boundary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind, self.name)
+    }
+}
+
+impl Serialize for Boundary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Boundary {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// How much a boundary is trusted, the least first.
+#[derive(
+    Clone, Copy, Debug, Deserialize, Eq, JsonSchema, Ord, PartialEq, PartialOrd, Serialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Not at all. Where everything begins.
+    Untrusted,
+    /// Enough for what the rules say.
+    Trusted,
+    /// Enough to go without checkpoints.
+    Elevated,
+}
+
+impl Level {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Untrusted => "untrusted",
+            Self::Trusted => "trusted",
+            Self::Elevated => "elevated",
+        }
+    }
+}
+
+/// What is known about one boundary.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trust {
+    /// The version of this form.
+    pub format: u32,
+    /// What it is about.
+    #[schemars(with = "String")]
+    pub boundary: Boundary,
+    /// How much.
+    pub level: Level,
+    /// Goes up with every change.
+    pub version: u64,
+    /// How often what the rules name as evidence was seen since the last violation.
+    pub evidence: u32,
+    /// Why it is as it is.
+    pub reason: String,
+    /// Under which rules.
+    #[schemars(with = "Option<String>")]
+    pub policy_version: Option<Digest>,
+    /// Since when.
+    #[schemars(with = "String")]
+    pub since: Timestamp,
+}
+
+impl Trust {
+    /// A boundary that nobody knows yet.
+    pub fn new(boundary: Boundary, now: Timestamp) -> Self {
+        Self {
+            format: 1,
+            boundary,
+            level: Level::Untrusted,
+            version: 0,
+            evidence: 0,
+            reason: "nothing is known of it".to_owned(),
+            policy_version: None,
+            since: now,
+        }
+    }
+
+    fn next(self, level: Level, reason: String, now: Timestamp) -> Self {
+        Self {
+            level,
+            version: self.version + 1,
+            reason,
+            since: now,
+            ..self
+        }
+    }
+
+    /// An operator trusts it, up to `level`.
+    pub fn granted(self, level: Level, reason: String, now: Timestamp) -> Self {
+        self.next(level, reason, now)
+    }
+
+    /// An operator trusts it no more.
+    pub fn revoked(self, reason: String, now: Timestamp) -> Self {
+        Self {
+            evidence: 0,
+            ..self.next(Level::Untrusted, reason, now)
+        }
+    }
+
+    /// It did something it should not have. There is no grace.
+    pub fn violated(self, what: String, now: Timestamp) -> Self {
+        self.revoked(what, now)
+    }
+
+    /// It did what was approved. With `enough` such it is trusted; the rules say how many.
+    pub fn proven(self, enough: Option<u32>, policy_version: Digest, now: Timestamp) -> Self {
+        let Some(enough) = enough else { return self };
+        let evidence = self.evidence.saturating_add(1);
+        let grown = self.level == Level::Untrusted && evidence >= enough.max(1);
+        let level = if grown { Level::Trusted } else { self.level };
+        let reason = format!("{evidence} approved actions went well");
+        Self {
+            evidence,
+            policy_version: Some(policy_version),
+            ..self.next(level, reason, now)
+        }
+    }
+}
