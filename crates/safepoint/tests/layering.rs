@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// The layer of each crate. A crate may use those on lower layers only.
-const LAYERS: [(&str, u8); 12] = [
+const LAYERS: [(&str, u8); 13] = [
     ("safepoint-model", 0),
     ("safepoint-database", 1),
     ("safepoint-fence", 1),
@@ -15,6 +15,7 @@ const LAYERS: [(&str, u8); 12] = [
     ("safepoint-progress", 4),
     ("safepoint-control", 5),
     ("safepoint-server", 6),
+    ("safepoint-tui", 6),
     ("safepoint", 7),
 ];
 
