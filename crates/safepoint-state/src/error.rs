@@ -156,6 +156,12 @@ pub enum StateError {
     /// Something that a snapshot cannot hold.
     #[error("{0}")]
     Unsupported(String),
+    /// Whoever was asked for leave did not give it.
+    #[error("{why}")]
+    NoLeave {
+        /// Why.
+        why: String,
+    },
     /// There is no checkpoint that allows a change.
     #[error("{}: {why}", refusal(checkpoint))]
     CheckpointRequired {

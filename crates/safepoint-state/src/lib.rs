@@ -4,6 +4,7 @@
 //! This is the only crate that writes a user's tree. It judges nothing: who may
 //! do what is decided above.
 
+mod around;
 mod capture;
 mod checkpoint;
 mod collect;
@@ -35,6 +36,7 @@ mod undo;
 mod verify;
 pub mod watch;
 
+pub use around::{Changed, Errand};
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;
 pub use content::ContentId;

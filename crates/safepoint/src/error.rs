@@ -417,6 +417,7 @@ fn explain_state(error: &StateError) -> Explanation {
             hint("`safepoint redo` brings back what was there before"),
         ),
         StateError::Unsupported(_) => (Code::Unsupported, None, None),
+        StateError::NoLeave { .. } => (Code::ConstraintViolated, None, None),
         StateError::CheckpointRequired { checkpoint, .. } => (
             Code::CheckpointRequired,
             Some(checkpoint.clone()).filter(|given| !given.is_empty()),

@@ -53,7 +53,7 @@ use authority::Reach;
 use place::{LastLink, Place, Target};
 
 /// A change that somebody wants.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Mutation<'a> {
     /// The checkpoint that allows it; the beginning of its id is enough.
     pub checkpoint: &'a str,
@@ -71,6 +71,25 @@ pub struct Mutation<'a> {
     pub beside: Beside,
     /// What becomes of a change that does not hold.
     pub failed: FailedCheck,
+    /// Who is asked for leave, once it is known that the change could be made.
+    pub leave: Option<&'a dyn AskLeave>,
+}
+
+/// Gives leave to make a change, or refuses it. Nothing has been touched then.
+pub trait AskLeave {
+    /// Asks, for a change that this checkpoint covers.
+    fn ask(&self, checkpoint: &Snapshot) -> Result<Given, StateError>;
+}
+
+/// Leave that was given.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The name of the action.
+    pub action: ActionId,
+    /// Its session.
+    pub session: Option<String>,
+    /// What was decided: `allow`, or `approved` by a person.
+    pub decision: String,
 }
 
 /// What a change beside the targets means.
@@ -189,6 +208,7 @@ struct Secured {
     capture: Capture,
     steps: Vec<Found>,
     action: ActionId,
+    given: Given,
     previous: Vec<Seen>,
     captured: Timestamp,
 }
@@ -306,7 +326,14 @@ impl State {
                 })
             })
             .collect::<Result<Vec<_>, StateError>>()?;
-        let action = ActionId::generate(&*self.around.entropy)?;
+        let given = match mutation.leave {
+            Some(leave) => leave.ask(&checkpoint)?,
+            None => Given {
+                action: ActionId::generate(&*self.around.entropy)?,
+                session: None,
+                decision: "allow".to_owned(),
+            },
+        };
         let before = self.state_before(
             workspace,
             &checkpoint,
@@ -314,7 +341,7 @@ impl State {
             &capture,
             parts,
             grown,
-            &action,
+            &given.action,
         )?;
         Ok(Secured {
             checkpoint,
@@ -322,7 +349,8 @@ impl State {
             before,
             capture,
             steps,
-            action,
+            action: given.action.clone(),
+            given,
             previous,
             captured,
         })

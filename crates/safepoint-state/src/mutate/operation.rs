@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use safepoint_model::Span;
 use safepoint_model::json::{self, Limits};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::edit::Format;
@@ -23,7 +23,7 @@ pub struct Step {
 }
 
 /// What is done to a target.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Operation {
     /// Replaces text in a file.
@@ -130,7 +130,7 @@ fn given<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D:
 }
 
 /// Text that is replaced.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replace {
     /// In which line it begins, counted from 1; anywhere when it occurs once.
@@ -145,7 +145,7 @@ pub struct Replace {
 }
 
 /// How a structured file is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Written {
     /// As JSON.
@@ -167,9 +167,15 @@ impl From<Written> for Format {
 }
 
 /// Permissions, written in octal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Mode(pub u32);
+
+impl From<Mode> for String {
+    fn from(mode: Mode) -> Self {
+        format!("{:04o}", mode.0)
+    }
+}
 
 impl TryFrom<String> for Mode {
     type Error = String;

@@ -131,6 +131,7 @@ fn change(
             true => FailedCheck::Keep,
             false => FailedCheck::RollBack,
         },
+        leave: None,
     };
     let mutated = context
         .console

@@ -1,0 +1,197 @@
+//! An action that somebody else carries out, seen from both sides: the state
+//! before it, and what it changed.
+//!
+//! The command itself is none of our business here, and no lock is held while
+//! it runs: it may take hours, and may call us itself.
+
+use safepoint_model::{ActionId, Timestamp};
+use safepoint_store::{Durability, fault};
+use safepoint_trail::{Kind, Writing};
+use serde_json::json;
+
+use crate::capture::Capture;
+use crate::lock::Hold;
+use crate::path::{self, TreePath};
+use crate::scan::Progress;
+use crate::scope::Scope;
+use crate::snapshot::{self, Action, Selection, Snapshot};
+use crate::state::{State, Workspace};
+use crate::tree::{Change, ChangeKind};
+use crate::{StateError, record};
+
+/// What is known of an action that somebody else carries out.
+#[derive(Clone, Debug)]
+pub struct Errand {
+    /// Its name.
+    pub id: ActionId,
+    /// In which session.
+    pub session: Option<String>,
+    /// What, in the words of policies.
+    pub action: String,
+    /// What, in a sentence.
+    pub summary: String,
+    /// What was decided about it.
+    pub decision: String,
+}
+
+/// What an action changed.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// Where, relative to the workspace.
+    pub path: TreePath,
+    /// How.
+    pub kind: ChangeKind,
+}
+
+impl State {
+    /// The state before an action: the latest checkpoint, if nothing has happened since and
+    /// it still authorises something; otherwise a new one, read back.
+    pub fn before(
+        &self,
+        workspace: &Workspace,
+        action: &ActionId,
+        progress: &Progress,
+    ) -> Result<Snapshot, StateError> {
+        match self.before_once(workspace, action, progress) {
+            // As with any checkpoint: what cannot be read any more is stored anew.
+            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => {
+                self.objects()?.heal()?;
+                self.before_once(workspace, action, progress)
+            }
+            other => other,
+        }
+    }
+
+    fn before_once(
+        &self,
+        workspace: &Workspace,
+        action: &ActionId,
+        progress: &Progress,
+    ) -> Result<Snapshot, StateError> {
+        let _held = self.hold(&workspace.root, Hold::Shared)?;
+        let (capture, size) = self.look_and_keep(workspace, progress)?;
+        let objects = self.objects()?;
+        let latest = self.list(&Selection {
+            workspace: Some(workspace.root.clone()),
+            limit: Some(1),
+        })?;
+        let mut now = self.automatic(
+            workspace,
+            &Scope::everything(),
+            &capture,
+            format!("before {action}"),
+        )?;
+        if let Some(latest) = latest.into_iter().next()
+            && is_good(&latest, self.now())
+            && is_same(&latest, &now)
+        {
+            self.verify_with(&objects, &latest)?;
+            return Ok(latest);
+        }
+        now.record.size = size;
+        let observed = self.observed(&objects.reader(), &now)?;
+        self.verify_with(&objects, &now)?;
+        fault::point("checkpoint.stored");
+        self.record(&now, observed.as_ref())?;
+        Ok(now)
+    }
+
+    /// What the action changed. It is recorded, with whatever `beside` writes, in one transaction.
+    pub fn after<
+        E: From<StateError> + From<safepoint_trail::TrailError> + From<safepoint_store::StoreError>,
+    >(
+        &self,
+        workspace: &Workspace,
+        before: &Snapshot,
+        errand: &Errand,
+        outcome: &str,
+        progress: &Progress,
+        beside: impl FnOnce(&mut Writing<'_>, &[Changed]) -> Result<(), E>,
+    ) -> Result<Vec<Changed>, E> {
+        let _held = self.hold(&workspace.root, Hold::Shared)?;
+        let (capture, size) = self.look_and_keep(workspace, progress)?;
+        let objects = self.objects()?;
+        let reader = objects.reader();
+        let mut after = self.automatic(
+            workspace,
+            &Scope::everything(),
+            &capture,
+            format!("after {}", errand.id),
+        )?;
+        after.record.size = size;
+        let changes = record::notable_changes(&reader, before, &after)?;
+        let row = Action {
+            id: errand.id.clone(),
+            workspace: workspace.root.clone(),
+            time: self.now(),
+            session: errand.session.clone(),
+            action: errand.action.clone(),
+            summary: errand.summary.clone(),
+            decision: Some(errand.decision.clone()),
+            outcome: outcome.to_owned(),
+            before: before.id.clone(),
+            after: match changes.is_empty() {
+                true => before.id.clone(),
+                false => after.id.clone(),
+            },
+            undoes: None,
+        };
+        let body = json!({
+            "before": row.before, "after": row.after, "outcome": outcome,
+            "changes": record::summarise_changes(&changes),
+            "paths": changes.iter().take(100).map(|it| path::display(&it.path)).collect::<Vec<_>>(),
+        });
+        let changed: Vec<Changed> = changes.iter().map(Changed::of).collect();
+        self.trail.write(Durability::Sync, |writing| {
+            if !changes.is_empty() {
+                self.record_in(writing, &after)?;
+            }
+            snapshot::insert_action(writing.sql(), &row)?;
+            let kind = Kind::fixed("action_done");
+            writing.append(self.draft(&workspace.root, kind, Some(&errand.id), body))?;
+            beside(writing, &changed)
+        })?;
+        Ok(changed)
+    }
+
+    /// Looks at everything, and keeps what makes the next look quick.
+    fn look_and_keep(
+        &self,
+        workspace: &Workspace,
+        progress: &Progress,
+    ) -> Result<(Capture, u64), StateError> {
+        let objects = self.objects()?;
+        let validity = self.validity(workspace, &objects)?;
+        let everything = Scope::everything();
+        let writer = objects.writer();
+        let (capture, source) =
+            self.capture(workspace, &everything, &objects, &writer, progress)?;
+        let size = writer.finish()?;
+        // A cache that cannot be written makes the next look slower, and nothing else.
+        let _ = self.remember(workspace, &everything, validity, &capture, source);
+        Ok((capture, size))
+    }
+}
+
+impl Changed {
+    fn of(change: &Change) -> Self {
+        Self {
+            path: change.path.clone(),
+            kind: change.kind(),
+        }
+    }
+}
+
+fn is_good(latest: &Snapshot, now: Timestamp) -> bool {
+    !latest.is_expired(now) && latest.record.scope.is_empty() && latest.record.parts.is_empty()
+}
+
+/// Whether two snapshots bring back the same, git state and secrets included.
+fn is_same(latest: &Snapshot, now: &Snapshot) -> bool {
+    let (one, other) = (&latest.record, &now.record);
+    one.files == other.files
+        && one.git == other.git
+        && one.root_mode == other.root_mode
+        && one.left_out == other.left_out
+        && one.sensitive == other.sensitive
+}
