@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use safepoint_authority::{CanonicalError, DecisionError, HoldError, PermitError};
 use safepoint_gates::Refusal;
 use safepoint_gates::load::Problem;
-use safepoint_model::{ActionId, EntropyError, SessionId};
+use safepoint_model::{ActionId, EntropyError};
+use safepoint_state::StateError;
 use safepoint_store::StoreError;
 use safepoint_trail::TrailError;
 use safepoint_trail::note::NoteError;
@@ -87,8 +89,10 @@ pub enum ControlError {
         name: String,
     },
     /// The beginning of an id fits more than one.
-    #[error("`{prefix}` is the beginning of {count} sessions")]
+    #[error("`{prefix}` is the beginning of {count} {what}s")]
     Ambiguous {
+        /// What kind of thing.
+        what: &'static str,
         /// The beginning.
         prefix: String,
         /// How many.
@@ -105,18 +109,22 @@ pub enum ControlError {
         /// Why.
         reason: &'static str,
     },
-    /// The session in the store is not the one that the trail tells of.
-    #[error("the session `{id}` was changed behind our back")]
+    /// What is in the store is not what the trail tells of.
+    #[error("the {what} `{id}` was changed behind our back")]
     Tampered {
+        /// What kind of thing.
+        what: &'static str,
         /// Which one.
-        id: SessionId,
+        id: String,
     },
     /// Stewards' services ask for ever.
     #[error("the steward's services were asked {0} times, and there is still no answer")]
     Endless(usize),
-    /// The session in the store cannot be read.
-    #[error("the session `{id}` cannot be read")]
+    /// What is in the store cannot be read.
+    #[error("the {what} `{id}` cannot be read")]
     Unreadable {
+        /// What kind of thing.
+        what: &'static str,
         /// Which one.
         id: String,
         /// Why.
@@ -129,6 +137,69 @@ pub enum ControlError {
     /// The trail failed.
     #[error(transparent)]
     Trail(#[from] TrailError),
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A proposal cannot be one.
+    #[error("{reason}")]
+    Proposal {
+        /// Why.
+        reason: String,
+    },
+    /// The action has no canonical form.
+    #[error(transparent)]
+    Canonical(#[from] CanonicalError),
+    /// A decision does not count.
+    #[error(transparent)]
+    Decision(#[from] DecisionError),
+    /// A decision does not fit the hold.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    /// A permit cannot be changed.
+    #[error("the permit `{id}` cannot be revoked: {reason}")]
+    Permit {
+        /// Which one.
+        id: String,
+        /// Why.
+        reason: PermitError,
+    },
+    /// Nobody may decide here, or not this one.
+    #[error("{reason}")]
+    Operator {
+        /// Why.
+        reason: String,
+    },
+    /// A session is not judged under the rules of the workspace.
+    #[error(
+        "the session `{session}` is not judged under `{atlas}`, which applies to this workspace"
+    )]
+    Weaker {
+        /// Which session.
+        session: String,
+        /// The atlas that it lacks.
+        atlas: String,
+    },
+    /// Another hold of the same session came first.
+    #[error("holds are decided one after another, and `{first}` of the same session came first")]
+    OutOfTurn {
+        /// The one that is to be decided now.
+        first: safepoint_model::HoldId,
+    },
+    /// An agent wants to decide.
+    #[error("an agent cannot decide about its own actions")]
+    AgentDecides,
+    /// The permit or the hold was settled by somebody else meanwhile.
+    #[error("somebody else was faster: {0}")]
+    Meanwhile(&'static str),
+    /// A program cannot be started.
+    #[error("cannot start `{program}`")]
+    Start {
+        /// Which one.
+        program: String,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
     /// No random bytes.
     #[error(transparent)]
     Entropy(#[from] EntropyError),

@@ -10,9 +10,13 @@ mod background;
 mod callback;
 mod error;
 mod https;
+mod kept;
 mod notice;
+pub mod pass;
 mod replay;
 mod session;
+mod workflow;
+mod world;
 
 pub use atlas::{AtlasFile, Signature, read_manifest, sign};
 pub use background::start_beside;
@@ -22,14 +26,21 @@ pub use https::{Https, HttpsError, Reach};
 pub use notice::{Delivered, Message, NotDelivered, Poster};
 pub use replay::{Change, Played, Replay};
 pub use session::{Control, Overview, Start, Started, Surroundings};
+pub use workflow::{Doing, OnFailure, Workflow, WorkflowStep};
 
 use safepoint_store::{Component, Migration};
 
 /// The tables of this crate.
 pub const COMPONENT: Component = Component {
     name: "control",
-    migrations: &[Migration {
-        sqlite: include_str!("../migrations/1.sqlite.sql"),
-        postgres: include_str!("../migrations/1.postgres.sql"),
-    }],
+    migrations: &[
+        Migration {
+            sqlite: include_str!("../migrations/1.sqlite.sql"),
+            postgres: include_str!("../migrations/1.postgres.sql"),
+        },
+        Migration {
+            sqlite: include_str!("../migrations/2.sqlite.sql"),
+            postgres: include_str!("../migrations/2.postgres.sql"),
+        },
+    ],
 };

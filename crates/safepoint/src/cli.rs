@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    atlas, audit, checkpoint, diff, du, gc, init, list, log, mutate, pin, redo, rollback, schema,
-    session, show, state, trail, undo, verify, watch,
+    atlas, audit, checkpoint, diff, du, exec, gc, hold, init, list, log, mutate, operator, permit,
+    pin, redo, rollback, run, schema, session, show, state, trail, trust, tui, undo, verify, watch,
 };
 use crate::console::{Colour, Console, Mode};
 
@@ -126,6 +126,24 @@ pub(crate) enum Command {
     /// Judge what an agent does under an atlas, step by step
     #[command(subcommand)]
     Session(session::Command),
+    /// Run one command: judged, made undoable, approved where it must be, recorded
+    Exec(exec::Arguments),
+    /// Run a workflow, or any agent program, under control
+    Run(run::Arguments),
+    /// Look at what waits for a person, and decide
+    #[command(subcommand)]
+    Hold(hold::Command),
+    /// Open the operator's terminal: look at what waits, and decide
+    Tui(tui::Arguments),
+    /// Look at leave that was given, and take it back
+    #[command(subcommand)]
+    Permit(permit::Command),
+    /// Look at what is trusted, and change it
+    #[command(subcommand)]
+    Trust(trust::Command),
+    /// Say who decides
+    #[command(subcommand)]
+    Operator(operator::Command),
     /// Print the script that completes commands in a shell
     Completions {
         /// Which shell

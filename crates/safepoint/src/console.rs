@@ -110,6 +110,11 @@ impl Console {
         }
     }
 
+    /// Several lines for people, made safe by whoever made them.
+    pub(crate) fn tell(&mut self, text: &str) {
+        let _ = write!(self.talk, "{text}");
+    }
+
     /// Shows an error and returns the exit code that goes with it.
     pub(crate) fn fail(&mut self, error: &CliError) -> Exit {
         let problem = error.problem();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use safepoint_control::Control;
+use safepoint_control::pass::Desk;
 use safepoint_state::git::Git;
 use safepoint_state::{End, Patterns, Provider, Rules, State, Workspace};
 use safepoint_store::{Blobs, Options, Store};
@@ -36,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) directory: PathBuf,
     /// Whether that directory was named, rather than the one the command was started in.
     directory_is_named: bool,
+    /// The store that was named on the command line.
+    pub(crate) store_given: Option<String>,
     /// Whether to take questions as answered with yes.
     pub(crate) yes: bool,
 }
@@ -73,6 +76,7 @@ impl Context {
             settings,
             directory_is_named: global.directory.is_some(),
             directory,
+            store_given: global.store.clone(),
             yes: global.yes,
         })
     }
@@ -94,25 +98,63 @@ impl Context {
         )?)
     }
 
-    /// The atlases that the project names.
+    /// The atlases that apply here: an administrator's always, then the project's, or else the
+    /// user's own.
     pub(crate) fn atlases(&self) -> Result<Vec<PathBuf>, CliError> {
-        let named = &self.settings.project.atlases;
-        if named.is_empty() {
-            return Ok(Vec::new());
+        let settings = &self.settings;
+        let mut atlases = settings.managed_atlases.clone();
+        match settings.project.atlases.is_empty() {
+            true => atlases.extend(settings.user_atlases.iter().cloned()),
+            false => {
+                let root = self.workspace()?.root;
+                let named = settings.project.atlases.iter();
+                atlases.extend(named.map(|path| root.join(path)));
+            }
         }
-        let root = self.workspace()?.root;
-        Ok(named.iter().map(|path| root.join(path)).collect())
+        Ok(atlases)
     }
 
     /// Opens the sessions.
     pub(crate) fn control(&self) -> Result<Control, CliError> {
-        let around = safepoint_control::Surroundings {
+        Ok(Control::open(self.trail()?, self.control_surroundings()?)?)
+    }
+
+    fn control_surroundings(&self) -> Result<safepoint_control::Surroundings, CliError> {
+        Ok(safepoint_control::Surroundings {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             actor: self.actor()?,
             caller: Box::new(safepoint_control::Https::new()),
-        };
-        Ok(Control::open(self.trail()?, around)?)
+        })
+    }
+
+    /// Opens the sessions and the snapshots of one store.
+    pub(crate) fn control_and_state(&mut self) -> Result<(Control, State), CliError> {
+        let state = self.state()?;
+        let control = Control::open(state.trail().clone(), self.control_surroundings()?)?;
+        Ok((control, state))
+    }
+
+    /// The operator's desk.
+    pub(crate) fn desk<'c>(&self, control: &'c Control) -> Desk<'c> {
+        Desk {
+            control,
+            permit_life: self.settings.hold_timeout.value,
+        }
+    }
+
+    /// Where everything of ours lies: no agent touches it.
+    pub(crate) fn own_places(&self) -> Vec<PathBuf> {
+        let Paths {
+            config,
+            data,
+            state,
+            runtime,
+        } = &self.paths;
+        [config, data, state, runtime]
+            .into_iter()
+            .map(|place| std::fs::canonicalize(place).unwrap_or_else(|_| place.clone()))
+            .collect()
     }
 
     /// Ends what a crash cut off, if there is anything: whatever the command is, it
@@ -209,11 +251,13 @@ impl Context {
         Ok(Workspace {
             root: root.to_owned(),
             rules: Rules::new(patterns)?,
+            // An agent can write the project's file, and what it names would run outside its fence.
             providers: self
                 .settings
                 .project
                 .state_providers
                 .iter()
+                .filter(|_| self.environment.path("SAFEPOINT_AGENT").is_none())
                 .map(|(name, provider)| {
                     let provider = Provider {
                         capture: provider.capture.clone(),

@@ -6,6 +6,7 @@ mod control;
 use std::error::Error;
 use std::path::PathBuf;
 
+use safepoint_authority::DenialCode;
 use safepoint_control::ControlError;
 use safepoint_database::{AddressError, DatabaseError};
 use safepoint_model::yaml::YamlError;
@@ -45,6 +46,9 @@ pub(crate) enum CliError {
     /// A checkpoint that was not made: its reply says so, beside the error.
     #[error(transparent)]
     Checkpoint(Box<CliError>),
+    /// It may not be done, or not yet.
+    #[error("{}", .0.reason)]
+    Denied(Box<safepoint_authority::Denial>),
     /// What failed has a reply all the same, which is printed beside the error.
     #[error("{}", .0.error)]
     WithReply(Box<FailedReply>),
@@ -170,6 +174,20 @@ fn explain(error: &CliError) -> Explanation {
         CliError::State(error) => explain_state(error),
         CliError::Control(error) => control::explain(error),
         CliError::Checkpoint(error) => explain(error),
+        CliError::Denied(denial) => {
+            let waits = matches!(
+                denial.code,
+                DenialCode::ApprovalRequired | DenialCode::QuestionsPending
+            );
+            (
+                match waits {
+                    true => Code::ApprovalRequired,
+                    false => Code::ConstraintViolated,
+                },
+                denial.hold_id.as_ref().map(ToString::to_string),
+                Some(denial.next.clone()).filter(|next| !next.is_empty()),
+            )
+        }
         CliError::WithReply(failure) => explain(&failure.error),
         CliError::Proof(_) => (
             Code::ProofInvalid,

@@ -10,6 +10,7 @@ mod error;
 mod generated;
 mod paths;
 mod settings;
+mod ssh_agent;
 mod world;
 
 use std::ffi::OsString;
@@ -26,6 +27,10 @@ use crate::error::CliError;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Inside a fence the store is out of reach: the process outside does it.
+    if let Some(code) = commands::run::hand_over(&arguments) {
+        return code;
+    }
     let exit = match Cli::try_parse_from(&arguments) {
         Ok(cli) => run(cli),
         Err(error) => explain_usage(&error, mode_of_unparsed(&arguments)),
@@ -86,6 +91,13 @@ fn dispatch(context: &mut Context, command: Command) -> Result<Exit, CliError> {
         Command::Trail(command) => commands::trail::run(context, command),
         Command::Audit(arguments) => commands::audit::run(context, &arguments),
         Command::Atlas(command) => commands::atlas::run(context, command),
+        Command::Exec(arguments) => commands::exec::run(context, &arguments),
+        Command::Run(arguments) => commands::run::run(context, &arguments),
+        Command::Hold(command) => commands::hold::run(context, command),
+        Command::Tui(arguments) => commands::tui::run(context, &arguments),
+        Command::Permit(command) => commands::permit::run(context, command),
+        Command::Trust(command) => commands::trust::run(context, command),
+        Command::Operator(command) => commands::operator::run(context, command),
         Command::Session(command) => commands::session::run(context, command),
         Command::Completions { shell } => commands::completions::run(context, shell),
         Command::Man { out } => commands::man::run(context, out),

@@ -92,6 +92,19 @@ impl Environment {
     }
 }
 
+/// The home of the user this process runs as, as the system knows it. Not `$HOME`, which
+/// anybody can set.
+pub(crate) fn home_of_user() -> Option<PathBuf> {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let home = users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let own = fields.get(2) == Some(&uid.as_str());
+        fields.get(5).filter(|_| own).map(PathBuf::from)
+    });
+    home.filter(|home| home.is_absolute())
+}
+
 /// The name of the user this process runs as. Not `$USER`, which anybody can set.
 fn user_name() -> String {
     let uid = rustix::process::getuid().as_raw().to_string();

@@ -86,6 +86,13 @@ fn su_02_help_names_every_command() {
       audit        Print what was done here, by whom, why and with what outcome, as an audit
       atlas        Check, try out and sign what a steward wrote about agents' actions
       session      Judge what an agent does under an atlas, step by step
+      exec         Run one command: judged, made undoable, approved where it must be, recorded
+      run          Run a workflow, or any agent program, under control
+      hold         Look at what waits for a person, and decide
+      tui          Open the operator's terminal: look at what waits, and decide
+      permit       Look at leave that was given, and take it back
+      trust        Look at what is trusted, and change it
+      operator     Say who decides
       completions  Print the script that completes commands in a shell
       man          Print the manual page, or write one for each command
       schema       Print the JSON Schema of what a command prints
@@ -340,6 +347,19 @@ fn su_02_what_is_printed_fits_its_schema() {
     let session = session.as_str().unwrap();
     let agree = r#"{"agree-terms": "perhaps"}"#;
     env.write("project/file", "one\n");
+    env.write(
+        "project/flow.yaml",
+        "name: flow\nsteps:\n  - {id: look, argv: [ls]}\n",
+    );
+    env.json(&["operator", "add", "ada"]);
+    let kill = ["exec", "--no-tui", "--json", "--", "kill", "-0", "999999"];
+    let denied: serde_json::Value = serde_json::from_str(&env.run(&kill).stdout).unwrap();
+    let hold = denied["denial"]["hold_id"].as_str().unwrap();
+    let shown = env.json(&["hold", "show", hold]);
+    let (print, word) = (
+        shown["fingerprint"].as_str().unwrap(),
+        shown["confirm"].as_str().unwrap(),
+    );
     let first = env.json(&["checkpoint"])["checkpoint_id"].clone();
     let first = first.as_str().unwrap();
     env.write("project/file", "two\n");
@@ -404,6 +424,39 @@ fn su_02_what_is_printed_fits_its_schema() {
             "session-step",
             &["session", "request", session, "ticket.get"],
         ),
+        ("operator-list", &["operator", "list"]),
+        ("operator", &["operator", "add", "eva"]),
+        (
+            "denial",
+            &["exec", "--no-tui", "--", "kill", "-0", "999999"],
+        ),
+        ("exec", &["exec", "--no-tui", "--", "ls"]),
+        ("exec-dry-run", &["exec", "--dry-run", "--", "ls"]),
+        ("hold-list", &["hold", "list"]),
+        ("hold", &["hold", "show", hold]),
+        (
+            "hold-decision",
+            &[
+                "hold",
+                "approve",
+                hold,
+                "--fingerprint",
+                print,
+                "--confirm",
+                word,
+                "--operator",
+                "ada",
+            ],
+        ),
+        ("permit-list", &["permit", "list"]),
+        ("permit", &["permit", "show", "prm_"]),
+        (
+            "run",
+            &["run", "flow.yaml", "--objective", "see", "--no-tui"],
+        ),
+        ("run-agent", &["run", "--", "true"]),
+        ("trust", &["trust", "grant", "tool:/usr/bin/ls"]),
+        ("trust-list", &["trust", "list"]),
         ("session-show", &["session", "show", session]),
         ("session-list", &["session", "list"]),
         ("atlas-replay", &["atlas", "replay", "starter.yaml"]),
@@ -412,7 +465,7 @@ fn su_02_what_is_printed_fits_its_schema() {
             &["atlas", "sign", "starter.yaml", "--key", "key", "--new-key"],
         ),
     ] {
-        let run = env.run(&[arguments, &["--json"]].concat());
+        let run = env.run(&[&["--json"], arguments].concat());
         let printed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
         let validator = jsonschema::validator_for(&schemas[name]).unwrap();
         if let Err(error) = validator.validate(&printed) {
@@ -520,54 +573,70 @@ fn the_sample_runs_from_start_to_end() {
     exit 0
     ----- stdout
 
-    1. A checkpoint is made of a project, ignored files and all
-       good  chk_[id]  3 files, sha256:[hash]
-
-    2. A sample agent improves one file, and then clears away too much
-       act_[id]  1 modified
+    1. A sample agent edits a file: it can be undone, so nobody is asked
+       good  sed -i 's/hello/hello, world/' src/main.rs  (file.write, allow)
        modified  src/main.rs
-       act_[id]  2 deleted
+
+    2. It wants to delete: the steward's question comes first
+       held  rm notes.txt .gitignore  QUESTIONS_PENDING
+       checkpoint `deleting` must be answered first
+       Why does nobody need it any more?
+       the agent answers: they are generated anew by the build, and nobody reads them
+       good  rm notes.txt .gitignore  (file.delete, allow)
        deleted   .gitignore
        deleted   notes.txt
 
-    3. Only the clearing is undone; the good edit stays
+    3. It wants to write outside the project: a person decides about exactly this
+       held  cp src/main.rs ELSEWHERE/main.rs  APPROVAL_REQUIRED
+       No checkpoint covers all of what it would change
+       cannot be undone: `ELSEWHERE/main.rs` is outside the workspace
+       good  ada approves, twice since it is final, and signs for this fingerprint
+       [hash]
+       good  cp src/main.rs ELSEWHERE/main.rs  (file.read file.write, approved)
+       asked for once more, it waits again: a yes is good once
+
+    4. It wants to remove the keys that sign for all of this
+       held  rm -r KEYS  CONTROL_FORBIDDEN
+       it touches Safepoint itself, which no agent may
+
+    5. Only the deletion is undone; the good edit stays
        created   .gitignore
        created   notes.txt
        good  the notes are back, and the improved file is as the agent left it
 
-    4. Every step of every action is recorded, the denials too
-         0  [time]  trail_created         safepoint  store  {"origin":"safepoint/log_[id]","replac…
-         1  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":97,"checkpoint_id":"chk…
-         2  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":104,"checkpoint_id":"ch…
-         3  [time]  action_observed       agent:sample  dir:[key]  {"action":"workspace.change","af…
-         4  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":44,"checkpoint_id":"chk…
-         5  [time]  action_observed       agent:sample  dir:[key]  {"action":"workspace.change","af…
-         6  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":44,"checkpoint_id":"chk…
-         7  [time]  checkpoint_created    agent:sample  dir:[key]  {"bytes":104,"checkpoint_id":"ch…
-         8  [time]  undone                agent:sample  dir:[key]  {"after":"chk_[id]…
-         9  [time]  proposed              agent:sample  ses_sample  {"action":"file.write","command":"curl -H …
-        10  [time]  judged                safepoint  ses_sample  {"decision":"allow"}
-        11  [time]  done                  safepoint  ses_sample  {"changed":["src/main.rs"],"outcome":"ok"}
-        12  [time]  proposed              agent:sample  ses_sample  {"action":"file.delete","path":"src"}
-        13  [time]  judged                safepoint  ses_sample  {"decision":"deny","reason":"deletions are ap…
-       the token the agent used is not in the trail: a keyed digest stands in its place
+    6. The approved action has one id, from proposal to outcome
+         35  ActionRequested      agent:sample
+         36  ActionAllowed        agent:sample
+         37  ActionRequested      agent:sample
+         39  ApprovalRequired     agent:sample
+         42  checkpoint_pending   agent:sample
+         43  action_denied        agent:sample
+         47  approval_decision    operator:ada
+         50  permit_issued        safepoint
+         51  ActionRequested      agent:sample
+         52  ActionAllowed        agent:sample
+         53  ActionRequested      agent:sample
+         55  ApprovalRequired     agent:sample
+         59  action_intended      agent:sample
+         60  action_done          agent:sample
+         63  action_ended         safepoint
+         64  ActionReported       agent:sample
 
-    5. Every entry is chained, hashed into one tree, and signed for
-       good  14 entries verify
+    7. Every entry is chained, hashed into one tree, and signed for
+       good  87 entries verify
        safepoint/log_[id]
-       14
+       87
        [hash]
        
        — safepoint/log_[id] [signature]
 
-    6. One entry is proved to a stranger, who needs only the proof and the public key
-       good  entry 12 `proposed` is in the trail of 14
-       good  entry 13 `judged` is in the trail of 14
+    8. The decision is proved to a stranger, who needs only the proof and the public key
+       good  entry 47 `approval_decision` is in the trail of 87
 
-    7. Somebody edits the database behind our back: the denial becomes a permission
-       caught  entry 13: its content does not match its hash
+    9. Somebody edits the database behind our back: the denial becomes a permission
+       caught  entry 80: its content does not match its hash
 
-    next  in a project of your own: safepoint checkpoint, safepoint log, safepoint undo
+    next  in a project of your own: safepoint operator add NAME, then safepoint run -- AGENT
     "#);
     assert!(!env.home().exists(), "nothing of the user's is touched");
 }

@@ -18,6 +18,9 @@ pub(crate) use shelf::{fetch, keep, known_steward, trust_steward};
 
 use crate::ControlError;
 
+/// What agents may do where a project says nothing.
+const BUILT_IN: &str = include_str!("../../atlases/built-in.yaml");
+
 /// An atlas that was read from a file.
 #[derive(Clone, Debug)]
 pub struct AtlasFile {
@@ -41,6 +44,27 @@ impl AtlasFile {
         let mut atlas = Self::read_unsigned(path)?;
         atlas.signature = signature::check(&atlas.path, &atlas.manifest, atlas.digest)?;
         Ok(atlas)
+    }
+
+    /// The atlas that applies where a project names none.
+    pub fn built_in() -> Result<Self, ControlError> {
+        // No file has this name, so none can be exchanged for it.
+        let path = PathBuf::from("safepoint:built-in");
+        let text = BUILT_IN.to_owned();
+        let manifest = load::read(&text).map_err(|problems| ControlError::Atlas {
+            path: path.clone(),
+            text: text.clone(),
+            problems,
+        })?;
+        let modules = BTreeMap::new();
+        Ok(Self {
+            digest: digest(&text, &modules),
+            path,
+            text,
+            manifest,
+            modules,
+            signature: Signature::None,
+        })
     }
 
     /// Reads an atlas and its modules, whoever signed it.
@@ -187,7 +211,17 @@ fn beside(path: &Path, name: &str) -> PathBuf {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::digest;
+    use super::{AtlasFile, digest};
+
+    #[test]
+    fn au_03_the_built_in_atlas_asks_rarely_and_keeps_its_own_examples() {
+        let atlas = AtlasFile::built_in().unwrap();
+        let engine = atlas.engine().unwrap();
+        assert_eq!(atlas.manifest.tests.len(), 3);
+        for case in &atlas.manifest.tests {
+            assert_eq!(engine.try_case(case), [], "{}", case.name);
+        }
+    }
 
     #[test]
     fn ga_05_the_digest_of_an_atlas_is_the_published_one() {

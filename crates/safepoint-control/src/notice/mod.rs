@@ -49,6 +49,7 @@ pub(crate) fn enqueue(
         trail.redact(&mut data);
         let body = serde_json::to_string(&cloud_event(notice, &data, &id, session, now)).map_err(
             |error| ControlError::Unreadable {
+                what: "notice",
                 id: session.to_owned(),
                 error,
             },

@@ -6,6 +6,7 @@
 //! is a fact of the next attempt.
 
 mod access;
+mod several;
 mod table;
 
 use std::collections::HashMap;
@@ -22,7 +23,9 @@ use serde_json::{Value, json};
 use crate::callback::Caller;
 use crate::notice;
 use crate::{AtlasFile, COMPONENT, ControlError, Signature, atlas};
+pub(crate) use several::ByPolicy;
 use table::Sources;
+pub(crate) use table::allow_request;
 
 /// How often stewards' services are asked for one step before giving up.
 const MOST_ROUNDS: usize = 8;
@@ -92,6 +95,11 @@ impl Control {
     pub fn open(trail: Trail, around: Surroundings) -> Result<Self, ControlError> {
         trail.store().migrate(&COMPONENT)?;
         Ok(Self { trail, around })
+    }
+
+    /// The trail that tells of them.
+    pub fn trail(&self) -> &Trail {
+        &self.trail
     }
 
     /// Begins a session.
@@ -214,7 +222,11 @@ impl Control {
     }
 
     /// The engine a session is pinned to. An atlas that has changed since is refused, not reloaded.
-    fn engine_of(&self, session: &Session, sources: &Sources) -> Result<Engine, ControlError> {
+    pub(crate) fn engine_of(
+        &self,
+        session: &Session,
+        sources: &Sources,
+    ) -> Result<Engine, ControlError> {
         let mut loaded = Vec::new();
         for pin in &session.atlases {
             let atlas = self
@@ -238,17 +250,26 @@ impl Control {
     /// Tries until no steward's service has to be asked any more, and makes it durable if it must be.
     fn asking(
         &self,
-        mut attempt: impl FnMut(&Answers, u64) -> Result<Judgement, Stopped>,
+        attempt: impl FnMut(&Answers, u64) -> Result<Judgement, Stopped>,
     ) -> Result<Judgement, ControlError> {
+        self.asking_for(|judgement: &Judgement| judgement.sync, attempt)
+    }
+
+    /// The same for whatever holds a judgement.
+    fn asking_for<T>(
+        &self,
+        must_be_durable: impl Fn(&T) -> bool,
+        mut attempt: impl FnMut(&Answers, u64) -> Result<T, Stopped>,
+    ) -> Result<T, ControlError> {
         let mut callbacks = Answers::new();
         let mut time = 0;
         for _ in 0..MOST_ROUNDS {
             match attempt(&callbacks, time) {
-                Ok(judgement) => {
-                    if judgement.sync {
+                Ok(done) => {
+                    if must_be_durable(&done) {
                         self.trail.flush()?;
                     }
-                    return Ok(judgement);
+                    return Ok(done);
                 }
                 Err(Stopped::Failed(error)) => return Err(error),
                 Err(Stopped::Ask(wanted)) => {

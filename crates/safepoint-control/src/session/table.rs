@@ -14,8 +14,8 @@ use crate::ControlError;
 /// Where the atlases of a session were read from, in the order of its pins.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sources {
-    pub(super) paths: Vec<PathBuf>,
+pub(crate) struct Sources {
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// A request, as it is kept.
@@ -101,7 +101,10 @@ pub(super) fn read(sql: &mut dyn Sql, id: &SessionId) -> Result<(Session, Source
     let entry = newest_of(sql, &Stream::from(id), STATE)?;
     let told = entry.and_then(|entry| serde_json::from_str::<StateEntry>(&entry.body).ok());
     if told.is_none_or(|told| told.digest != digest(&state, &sources)) {
-        return Err(ControlError::Tampered { id: id.clone() });
+        return Err(ControlError::Tampered {
+            what: "session",
+            id: id.to_string(),
+        });
     }
     Ok((from_json(&state, id)?, from_json(&sources, id)?))
 }
@@ -129,6 +132,7 @@ pub(super) fn find(sql: &mut dyn Sql, prefix: &str) -> Result<SessionId, Control
             name: prefix.to_owned(),
         }),
         several => Err(ControlError::Ambiguous {
+            what: "session",
             prefix: prefix.to_owned(),
             count: several.len(),
         }),
@@ -145,7 +149,11 @@ pub(super) fn list(sql: &mut dyn Sql, most: u32) -> Result<Vec<Session>, Control
     )?;
     rows.into_iter()
         .map(|(id, state)| {
-            serde_json::from_str(&state).map_err(|error| ControlError::Unreadable { id, error })
+            serde_json::from_str(&state).map_err(|error| ControlError::Unreadable {
+                what: "session",
+                id,
+                error,
+            })
         })
         .collect()
 }
@@ -168,6 +176,15 @@ pub(super) fn keep_request(
             Value::Text(action),
             Value::Text(judgement.resolution.decision.as_str()),
         ],
+    )
+    .map(drop)
+}
+
+/// A person has allowed what the rules left to them.
+pub(crate) fn allow_request(sql: &mut dyn Sql, id: &ActionId) -> Result<(), StoreError> {
+    sql.execute(
+        "UPDATE control_requests SET decision = 'allow' WHERE id = ?1 AND decision = 'requires_approval'",
+        &[Value::Text(id.as_str())],
     )
     .map(drop)
 }
@@ -298,6 +315,7 @@ fn write(session: &Session) -> Result<String, ControlError> {
 
 fn to_json<T: Serialize>(value: &T, id: &SessionId) -> Result<String, ControlError> {
     serde_json::to_string(value).map_err(|error| ControlError::Unreadable {
+        what: "session",
         id: id.to_string(),
         error,
     })
@@ -305,6 +323,7 @@ fn to_json<T: Serialize>(value: &T, id: &SessionId) -> Result<String, ControlErr
 
 fn from_json<T: for<'de> Deserialize<'de>>(text: &str, id: &SessionId) -> Result<T, ControlError> {
     serde_json::from_str(text).map_err(|error| ControlError::Unreadable {
+        what: "session",
         id: id.to_string(),
         error,
     })

@@ -1,12 +1,12 @@
 //! `safepoint schema`: the JSON Schema of what each command prints under `--json`.
 
 use safepoint_model::Exit;
-use schemars::{JsonSchema, Schema, schema_for};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::{
-    atlas, audit, checkpoint, diff, du, gc, init, list, log, mutate, pin, restoring, session, show,
-    state, status, trail, verify, watch,
+    atlas, audit, checkpoint, diff, du, exec, gc, hold, init, list, log, mutate, operator, passing,
+    permit, pin, restoring, run, session, show, state, status, trail, trust, verify, watch,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -40,8 +40,17 @@ struct ErrorFields {
     suggestion: Option<String>,
 }
 
+/// How a schema is made. Every command names them all for its help: only this one makes any.
+type Make = fn() -> Schema;
+
+macro_rules! schema_for {
+    ($document:ty) => {
+        (|| schemars::schema_for!($document)) as Make
+    };
+}
+
 /// Every published schema, by name.
-pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
+pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
     vec![
         ("atlas-check", schema_for!(atlas::check::CheckReply)),
         ("atlas-init", schema_for!(atlas::init::InitReply)),
@@ -50,17 +59,29 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("atlas-test", schema_for!(atlas::test::TestReply)),
         ("audit", schema_for!(audit::AuditReply)),
         ("checkpoint", schema_for!(checkpoint::CheckpointReply)),
+        ("denial", schema_for!(passing::DenialReply)),
         ("diff", schema_for!(diff::DiffReply)),
         ("du", schema_for!(du::Usage)),
         ("error", schema_for!(ErrorDocument)),
+        ("exec", schema_for!(exec::ExecReply)),
+        ("exec-dry-run", schema_for!(exec::RehearsalReply)),
         ("gc", schema_for!(gc::GcReply)),
+        ("hold", schema_for!(safepoint_authority::Pending)),
+        ("hold-decision", schema_for!(hold::decide::DecisionReply)),
+        ("hold-list", schema_for!(hold::list::HoldList)),
         ("init", schema_for!(init::Initialised)),
         ("list", schema_for!(list::CheckpointList)),
         ("log", schema_for!(log::ActionLog)),
         ("mutate", schema_for!(mutate::MutateReply)),
+        ("operator", schema_for!(safepoint_authority::Operator)),
+        ("operator-list", schema_for!(operator::OperatorList)),
+        ("permit", schema_for!(safepoint_authority::Permit)),
+        ("permit-list", schema_for!(permit::PermitList)),
         ("pin", schema_for!(pin::PinReply)),
         ("rollback", schema_for!(restoring::RestoreReply)),
         ("rollback-plan", schema_for!(restoring::PlanReply)),
+        ("run", schema_for!(run::workflow::RunReply)),
+        ("run-agent", schema_for!(run::agent::AgentReply)),
         ("session-list", schema_for!(session::list::SessionList)),
         ("session-show", schema_for!(session::step::SessionDocument)),
         ("session-start", schema_for!(session::start::SessionStarted)),
@@ -77,6 +98,8 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("trail-list", schema_for!(trail::list::Page)),
         ("trail-prove", schema_for!(trail::prove::Proof)),
         ("trail-verify", schema_for!(trail::verify::Verdict)),
+        ("trust", schema_for!(safepoint_authority::Trust)),
+        ("trust-list", schema_for!(trust::TrustList)),
         ("verify", schema_for!(verify::VerifyReply)),
         ("watch", schema_for!(watch::WatchReply)),
     ]
@@ -92,12 +115,13 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Some(name) => known
             .into_iter()
             .find(|(known, _)| known == name)
-            .map(|(_, schema)| serde_json::to_value(schema))
+            .map(|(_, make)| serde_json::to_value(make()))
             .transpose()?
             .unwrap_or_default(),
         None => serde_json::to_value(
             known
                 .into_iter()
+                .map(|(name, make)| (name, make()))
                 .collect::<std::collections::BTreeMap<_, _>>(),
         )?,
     };

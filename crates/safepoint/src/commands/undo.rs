@@ -41,7 +41,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
                 .collect();
             actions
                 .into_iter()
-                .find(|one| one.undoes.is_none() && !undone.contains(&one.id))
+                .find(|one| {
+                    one.undoes.is_none() && one.before != one.after && !undone.contains(&one.id)
+                })
                 .ok_or_else(|| StateError::NotFound {
                     what: "action to undo in",
                     name: workspace.root.display().to_string(),

@@ -1,5 +1,6 @@
 //! Errors of sessions and atlases, explained.
 
+use safepoint_authority::HoldError;
 use safepoint_control::ControlError;
 use safepoint_gates::Refusal;
 use safepoint_gates::load::Problem;
@@ -67,10 +68,15 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
             Some(atlas_id.clone()),
             hint("end sessions instead of starting new ones, or wait"),
         ),
-        ControlError::NotFound { name, .. } => (
+        ControlError::NotFound { what, name } => (
             Code::NotFound,
             Some(name.clone()),
-            hint("`safepoint session list` shows the sessions"),
+            hint(match *what {
+                "hold" => "`safepoint hold list --all` shows the holds",
+                "permit" => "`safepoint permit list` shows the permits",
+                "operator" => "`safepoint operator add NAME` makes one",
+                _ => "`safepoint session list` shows the sessions",
+            }),
         ),
         ControlError::Ambiguous { prefix, .. } => (
             Code::Ambiguous,
@@ -79,7 +85,7 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
         ),
         ControlError::Refused(refusal) => explain_refusal(refusal),
         ControlError::NotReportable { id, .. } => (Code::SessionState, Some(id.to_string()), None),
-        ControlError::Tampered { id } => (
+        ControlError::Tampered { id, .. } => (
             Code::SessionTampered,
             Some(id.to_string()),
             hint(
@@ -96,9 +102,81 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
             Some(id.clone()),
             hint("start another session"),
         ),
+        ControlError::State(error) => super::explain_state(error),
+        ControlError::Proposal { .. } => (Code::InvalidInput, None, None),
+        ControlError::Canonical(_) => (
+            Code::InvalidInput,
+            None,
+            hint("docs/formats/action.md tells what it looks like"),
+        ),
+        ControlError::Decision(_) => (
+            Code::SignatureInvalid,
+            None,
+            hint("somebody else's key, or a changed decision: decide again"),
+        ),
+        ControlError::Hold(error) => explain_hold(error),
+        ControlError::Permit { id, .. } => (Code::Conflict, Some(id.clone()), None),
+        ControlError::Operator { .. } => (
+            Code::AccessDenied,
+            None,
+            hint("`safepoint operator list` shows who decides"),
+        ),
+        ControlError::Weaker { atlas, .. } => (
+            Code::ConstraintViolated,
+            Some(atlas.clone()),
+            hint("leave `--session` out, or begin the session under the atlases of this workspace"),
+        ),
+        ControlError::OutOfTurn { first } => (
+            Code::Conflict,
+            Some(first.to_string()),
+            hint("decide that one first"),
+        ),
+        ControlError::AgentDecides => (
+            Code::AccessDenied,
+            None,
+            hint("an operator decides, in a terminal of their own"),
+        ),
+        ControlError::Meanwhile(_) => (Code::Conflict, None, hint("look again, and decide anew")),
+        ControlError::Start { program, error } => (
+            match error.kind() {
+                std::io::ErrorKind::NotFound => Code::NotFound,
+                _ => Code::CommandFailed,
+            },
+            Some(program.clone()),
+            None,
+        ),
         ControlError::Store(error) => explain_store(error),
         ControlError::Trail(error) => explain_trail(error),
         ControlError::Entropy(_) => (Code::Internal, None, None),
+    }
+}
+
+fn explain_hold(error: &HoldError) -> Explanation {
+    let hint = |text: &str| Some(text.to_owned());
+    match error {
+        HoldError::Fingerprint => (
+            Code::Conflict,
+            None,
+            hint("look at it again: `safepoint hold show ID` prints the fingerprint"),
+        ),
+        HoldError::Settled(_) | HoldError::Expired => {
+            (Code::Conflict, None, hint("whoever wants it asks again"))
+        }
+        HoldError::Confirm(word) => (
+            Code::Usage,
+            None,
+            Some(format!("say so with `--confirm {word}`")),
+        ),
+        HoldError::Disagrees(_) => (
+            Code::Conflict,
+            None,
+            hint("agree about the envelope, or deny it and let it be asked anew"),
+        ),
+        HoldError::Again(_) => (
+            Code::Conflict,
+            None,
+            hint("another operator decides as well"),
+        ),
     }
 }
 

@@ -84,6 +84,10 @@ pub(crate) struct Settings {
     pub(crate) hold_timeout: Setting<Span>,
     pub(crate) object_cap: Setting<Size>,
     pub(crate) seal_to: Vec<String>,
+    /// Atlases that apply everywhere: those of an administrator, whatever a project says.
+    pub(crate) managed_atlases: Vec<PathBuf>,
+    /// Atlases that apply where a project names none: the user's own.
+    pub(crate) user_atlases: Vec<PathBuf>,
     /// What the project says of itself.
     pub(crate) project: File,
     /// The files that were read.
@@ -187,10 +191,18 @@ impl Settings {
                 Size::DEFAULT_CAP,
             ),
             seal_to: [managed.seal_to, user.seal_to].concat(),
+            managed_atlases: beside(sources.managed, &managed.atlases),
+            user_atlases: beside(&sources.paths.user_settings(), &user.atlases),
             project,
             files,
         })
     }
+}
+
+/// Files that a settings file names, relative to where it lies.
+fn beside(file: &Path, named: &[PathBuf]) -> Vec<PathBuf> {
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    named.iter().map(|path| directory.join(path)).collect()
 }
 
 #[cfg(test)]

@@ -24,8 +24,25 @@ pub(crate) struct Answer {
     pub(crate) stderr: String,
 }
 
+/// Agents may do anything here: what is tested is what becomes of a change, not who allows it.
 pub(crate) fn env() -> TestEnv {
-    TestEnv::new(env!("CARGO_BIN_EXE_safepoint"))
+    let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+    allow_everything(&env);
+    env
+}
+
+/// An atlas of the user's own that allows everything.
+pub(crate) fn allow_everything(env: &TestEnv) {
+    let config = env.home().join("config");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("config.yaml"), "atlases: [anything.yaml]\n").unwrap();
+    let atlas = r#"{"atlas_version": "1.0", "atlas_id": "test.anything", "version": "1.0.0",
+        "name": "Anything", "description": "Everything is allowed",
+        "policies": [{"policy_id": "all", "type": "allow", "actions": ["*"]}]}"#;
+    fs::write(config.join("anything.yaml"), atlas).unwrap();
+    // Some tests work as another user.
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(env.home(), everybody).unwrap();
 }
 
 /// A checkpoint of everything, or of these.
@@ -194,7 +211,9 @@ pub(crate) fn actions(env: &TestEnv) -> Vec<Value> {
 pub(crate) fn kinds(env: &TestEnv, action: &str) -> Vec<String> {
     let list = env.json(&["trail", "list", "--action", action]);
     let entries = list["entries"].as_array().unwrap().iter();
-    entries.map(|entry| text(&entry["kind"])).collect()
+    let kinds = entries.map(|entry| text(&entry["kind"]));
+    // How it was judged is tested elsewhere.
+    kinds.filter(|kind| kind.starts_with("mutation_")).collect()
 }
 
 /// Nothing lies about, nothing is half-way, and the trail is whole.

@@ -3,58 +3,71 @@
 //! Everything happens for real, in a temporary directory: nothing of the
 //! user's is read or written.
 
+mod passage;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use safepoint_model::{ActionId, Entropy, Exit};
+use safepoint_model::Exit;
 use safepoint_store::durable::{self, Access};
-use safepoint_store::{Blobs, Durability, Location, Options, Store};
+use safepoint_store::{Blobs, Location, Options, Store};
 use safepoint_trail::proof::{self, Proven};
-use safepoint_trail::{Draft, LostStore, Query, Surroundings, Trail, TrailError};
-use serde_json::json;
+use safepoint_trail::{LostStore, Query, Surroundings, Trail, TrailError};
 
-use crate::console::{BAD, FAINT, GOOD, HINT, STRONG};
+use crate::console::{BAD, FAINT, GOOD, HINT, STRONG, WARNING};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::world::{SystemClock, SystemEntropy};
-
-mod way_back;
+use passage::Sample;
 
 pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
     let room = tempfile::tempdir()?;
     let mut show = Show { context, step: 0 };
-    let undone = way_back::show(&mut show, room.path())?;
-
     let trail = open(room.path())?;
-    show.step("Every step of every action is recorded, the denials too")?;
-    let deletion = record_session(&trail)?;
-    show.entries(&trail)?;
-    show.note("the token the agent used is not in the trail: a keyed digest stands in its place")?;
+    let Some(told) = Sample::open(room.path(), &trail)?.show(&mut show)? else {
+        show.bad("the sample agent was not judged as it should be")?;
+        return Ok(Exit::Failed);
+    };
+
+    show.step("The approved action has one id, from proposal to outcome")?;
+    let query = Query {
+        action: Some(told.approved.to_string()),
+        ..Query::default()
+    };
+    let mut entries = Vec::new();
+    trail.entries(&query, |entry| -> Result<_, TrailError> {
+        entries.push(entry);
+        Ok(safepoint_store::Flow::More)
+    })?;
+    let kinds = ["DocumentState", "PolicyApplied"];
+    for entry in entries
+        .iter()
+        .filter(|it| !kinds.contains(&it.kind.as_str()))
+    {
+        let (kind, actor) = (entry.kind.as_str(), &entry.actor);
+        show.note(&format!("{:>4}  {kind:<20} {actor}", entry.seq))?;
+    }
 
     show.step("Every entry is chained, hashed into one tree, and signed for")?;
     let verified = trail.verify(|_| {})?;
     show.good(&format!("{} entries verify", verified.checked))?;
     show.quote(trail.head()?.note())?;
 
-    show.step("One entry is proved to a stranger, who needs only the proof and the public key")?;
-    let mut proofs = Vec::new();
-    let query = Query {
-        action: Some(deletion.to_string()),
-        ..Query::default()
-    };
-    trail.entries(&query, |entry| -> Result<_, TrailError> {
-        proofs.push(trail.prove(&entry)?);
-        Ok(safepoint_store::Flow::More)
-    })?;
-    for text in &proofs {
-        let proven = proof::check(text, trail.key())?;
-        if let Proven::Inclusion { entry, head } = proven {
+    show.step("The decision is proved to a stranger, who needs only the proof and the public key")?;
+    let decision = entries
+        .iter()
+        .find(|it| it.kind.as_str() == "approval_decision");
+    let mut proven = false;
+    if let Some(entry) = decision {
+        let text = trail.prove(entry)?;
+        if let Proven::Inclusion { entry, head } = proof::check(&text, trail.key())? {
             show.good(&format!(
                 "entry {} `{}` is in the trail of {}",
                 entry.seq,
                 entry.kind,
                 head.size()
             ))?;
+            proven = true;
         }
     }
 
@@ -70,11 +83,13 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         _ => false,
     };
 
-    show.hint("in a project of your own: safepoint checkpoint, safepoint log, safepoint undo")?;
-    Ok(if undone && verified.first_bad.is_none() && caught {
-        Exit::Done
-    } else {
-        Exit::Failed
+    show.hint(
+        "in a project of your own: safepoint operator add NAME, then safepoint run -- AGENT",
+    )?;
+    let right = told.right && proven && verified.first_bad.is_none() && caught;
+    Ok(match right {
+        true => Exit::Done,
+        false => Exit::Failed,
     })
 }
 
@@ -92,53 +107,6 @@ fn open(room: &Path) -> Result<Trail, CliError> {
     Ok(Trail::open(store, &around)?)
 }
 
-/// What a small session of an agent leaves in the trail. Returns the action that was denied.
-fn record_session(trail: &Trail) -> Result<ActionId, CliError> {
-    let entropy: &dyn Entropy = &SystemEntropy;
-    let action = || ActionId::generate(entropy).map_err(TrailError::from);
-    let (write, deletion) = (action()?, action()?);
-    let steps = [
-        (
-            &write,
-            "agent:sample",
-            "proposed",
-            json!({"action": "file.write", "path": "src/main.rs",
-                   "command": "curl -H 'Authorization: Bearer 9f86d081884c7d659a2feaa0c55ad015'"}),
-        ),
-        (&write, "safepoint", "judged", json!({"decision": "allow"})),
-        (
-            &write,
-            "safepoint",
-            "done",
-            json!({"outcome": "ok", "changed": ["src/main.rs"]}),
-        ),
-        (
-            &deletion,
-            "agent:sample",
-            "proposed",
-            json!({"action": "file.delete", "path": "src"}),
-        ),
-        (
-            &deletion,
-            "safepoint",
-            "judged",
-            json!({"decision": "deny", "reason": "deletions are approved by a person"}),
-        ),
-    ];
-    for (action_id, actor, kind, body) in steps {
-        let name = |error: safepoint_trail::NameError| CliError::Usage(error.to_string());
-        let draft = Draft {
-            stream: "ses_sample".parse().map_err(name)?,
-            actor: actor.parse().map_err(name)?,
-            kind: kind.parse().map_err(name)?,
-            action_id: Some(action_id.clone()),
-            body,
-        };
-        trail.append(draft, Durability::Sync)?;
-    }
-    Ok(deletion)
-}
-
 /// Changes the file as anybody with an editor could, and tells in how many places.
 fn tamper(path: &Path) -> Result<usize, CliError> {
     let file = |error| CliError::File {
@@ -147,7 +115,10 @@ fn tamper(path: &Path) -> Result<usize, CliError> {
         error,
     };
     let mut bytes = std::fs::read(path).map_err(file)?;
-    let (before, after) = (br#""decision":"deny""#, br#""decision":"okay""#);
+    let (before, after) = (
+        br#""code":"CONTROL_FORBIDDEN""#,
+        br#""code":"CONTROL_PERMITTED""#,
+    );
     let places: Vec<usize> = bytes
         .windows(before.len())
         .enumerate()
@@ -180,15 +151,6 @@ impl Show<'_> {
         self.line(&format!("\n{STRONG}{number}. {title}{STRONG:#}"))
     }
 
-    fn entries(&mut self, trail: &Trail) -> Result<(), CliError> {
-        let width = self.context.console.width().min(120);
-        trail.entries(&Query::default(), |entry| -> Result<_, CliError> {
-            let line = super::trail::line(&entry, width);
-            self.context.console.print(&line)?;
-            Ok(safepoint_store::Flow::More)
-        })
-    }
-
     fn note(&mut self, text: &str) -> Result<(), CliError> {
         self.line(&format!("   {FAINT}{text}{FAINT:#}"))
     }
@@ -206,6 +168,10 @@ impl Show<'_> {
 
     fn bad(&mut self, text: &str) -> Result<(), CliError> {
         self.line(&format!("   {BAD}caught{BAD:#}  {text}"))
+    }
+
+    fn stopped(&mut self, text: &str) -> Result<(), CliError> {
+        self.line(&format!("   {WARNING}held{WARNING:#}  {text}"))
     }
 
     fn hint(&mut self, text: &str) -> Result<(), CliError> {

@@ -2,12 +2,15 @@
 //! it or rolls it back.
 
 mod difference;
+mod leave;
 mod reply;
 mod way_back;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use safepoint_control::pass::Stdin;
 use safepoint_model::{Exit, Span};
 use safepoint_state::mutate::{
     Beside, Failed, FailedCheck, Mutated, Mutation, Outcome, Step, operation,
@@ -18,9 +21,11 @@ use safepoint_state::{
 };
 
 use super::outside;
+use super::passing::{Flags, Room};
 use crate::context::Context;
 use crate::error::{CliError, FailedReply};
 
+use leave::{Asking, Said};
 pub(crate) use reply::MutateReply;
 
 /// Arguments of `mutate`
@@ -49,6 +54,9 @@ pub(crate) struct Arguments {
     /// Keep a change that does not hold
     #[arg(long)]
     keep_failed: bool,
+    /// The session it belongs to; without one, that of the workspace
+    #[arg(long, value_name = "ID", env = "SAFEPOINT_SESSION")]
+    session: Option<String>,
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
@@ -57,15 +65,18 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         operation: String::new(),
         checkpoint: arguments.checkpoint.clone().unwrap_or_default(),
     };
-    let (mutated, state, workspace) = match change(context, arguments, &mut told) {
+    let (mutated, room) = match change(context, arguments, &mut told) {
         Ok(done) => done,
         Err(failure) => {
             let (error, failed) = *failure;
-            let reply = reply::of_failure(&told, &error, failed.as_deref())?;
+            let mut reply = reply::of_failure(&told, &error, failed.as_deref())?;
+            if let CliError::Denied(denial) = &error {
+                reply.insert("denial".to_owned(), serde_json::to_value(denial)?);
+            }
             return Err(CliError::WithReply(Box::new(FailedReply { error, reply })));
         }
     };
-    let reply = reply::of_change(context, &state, &workspace, &told, &mutated)?;
+    let reply = reply::of_change(context, &room.state, &room.workspace, &told, &mutated)?;
     context.console.value(&reply, reply::show)?;
     for warning in &mutated.warnings {
         context.console.warn(warning);
@@ -76,6 +87,38 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         (_, Ending::Interrupted | Ending::TimedOut) => Exit::Interrupted,
         (Outcome::Fail | Outcome::Inconclusive, Ending::ByItself) => Exit::Failed,
     })
+}
+
+/// A change that is a step of a workflow.
+pub(crate) fn of_workflow(
+    context: &mut Context,
+    operation: &serde_json::Value,
+    verify: Option<&str>,
+) -> Result<(), CliError> {
+    let arguments = Arguments {
+        target: None,
+        checkpoint: None,
+        auto_checkpoint: true,
+        operation: operation.to_string(),
+        verify: verify.map(str::to_owned),
+        verify_timeout: Span::from_micros(15 * 60 * 1_000_000),
+        strict: false,
+        keep_failed: false,
+        session: None,
+    };
+    let mut told = Told {
+        target: String::new(),
+        operation: String::new(),
+        checkpoint: String::new(),
+    };
+    match change(context, &arguments, &mut told) {
+        Ok((mutated, _)) if mutated.verdict.outcome() == Outcome::Pass => Ok(()),
+        Ok(_) => Err(CliError::Invalid {
+            message: "the change did not hold".into(),
+            suggestion: "`safepoint log` shows it",
+        }),
+        Err(failure) => Err(failure.0),
+    }
 }
 
 /// What is known of a change however it ends.
@@ -92,7 +135,7 @@ fn change(
     context: &mut Context,
     arguments: &Arguments,
     told: &mut Told,
-) -> Result<(Mutated, State, Workspace), Failure> {
+) -> Result<(Mutated, Room), Failure> {
     let plain = |error: CliError| -> Failure { Box::new((error, None)) };
     let steps = read_steps(context, arguments).map_err(plain)?;
     told.target = names(&steps);
@@ -103,11 +146,16 @@ fn change(
             subjects.insert(target.clone(), subject);
         }
     }
-    let workspace = context.workspace().map_err(plain)?;
-    let state = context.state().map_err(plain)?;
-    let progress = Progress::default();
+    let flags = Flags::of_session(arguments.session.clone());
+    let room = Room::open(context, &flags).map_err(plain)?;
+    let Room {
+        state,
+        workspace,
+        progress,
+        ..
+    } = &room;
     if arguments.auto_checkpoint {
-        let made = automatic(&state, &workspace, &subjects, &told.operation, &progress);
+        let made = automatic(state, workspace, &subjects, &told.operation, progress);
         told.checkpoint = made.map_err(plain)?.id.to_string();
     }
     if told.checkpoint.is_empty() {
@@ -116,10 +164,21 @@ fn change(
             why: "none was given".to_owned(),
         })));
     }
+    let here = outside::here(context);
+    let passage = room.passage();
+    let variables = context.environment.variables();
+    let act = passage.change(&steps, arguments.verify.as_deref(), &here, &variables);
+    let act = act.map_err(|error| plain(error.into()))?;
+    let proposal = room.proposal(context, &flags, act, Stdin::Empty);
+    let asking = Asking {
+        passage: &passage,
+        proposal: &proposal.map_err(plain)?,
+        answer: RefCell::new(None),
+    };
     let mutation = Mutation {
         checkpoint: &told.checkpoint,
         steps,
-        here: &outside::here(context),
+        here: &here,
         subjects,
         check: arguments.verify.as_deref(),
         check_limit: Duration::from_micros(arguments.verify_timeout.as_micros()),
@@ -131,18 +190,32 @@ fn change(
             true => FailedCheck::Keep,
             false => FailedCheck::RollBack,
         },
-        leave: None,
+        leave: Some(&asking),
     };
     let mutated = context
         .console
-        .watching(&progress, || state.mutate(&workspace, &mutation, &progress));
+        .watching(progress, || state.mutate(workspace, &mutation, progress));
+    let said = asking.answer.take();
+    if let Some(Said::Leave(leave)) = &said {
+        let outcome = match &mutated {
+            Ok(_) => "ok",
+            Err(_) => "error",
+        };
+        let ended = passage.conclude_change(leave, outcome);
+        ended.map_err(|error| plain(error.into()))?;
+    }
     match mutated {
         Ok(mutated) => {
             told.checkpoint = mutated.checkpoint.to_string();
-            Ok((mutated, state, workspace))
+            drop(passage);
+            Ok((mutated, room))
         }
         Err(failed) => {
-            let error = CliError::State(failed.error.clone());
+            let error = match said {
+                Some(Said::Denied(denial)) => CliError::Denied(denial),
+                Some(Said::Failed(error)) => CliError::Control(*error),
+                _ => CliError::State(failed.error.clone()),
+            };
             Err(Box::new((error, Some(failed))))
         }
     }

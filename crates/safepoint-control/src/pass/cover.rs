@@ -1,0 +1,200 @@
+//! What of an action could be taken back: from the checkpoint that was actually made.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use safepoint_authority::{Coverage, Deed, NamedPath, Reversibility, SideEffect, Undo};
+use safepoint_gates::Condition;
+use safepoint_state::Snapshot;
+
+/// Whether what is started can write outside the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fenced {
+    /// It cannot: the kernel keeps it in.
+    Yes,
+    /// It can.
+    No,
+}
+
+/// How much of one deed could be taken back.
+#[derive(Clone, Debug)]
+pub(crate) struct Cover {
+    pub(crate) reversibility: Reversibility,
+    /// What could not.
+    pub(crate) remainder: BTreeSet<String>,
+}
+
+/// What a checkpoint gives back.
+pub(crate) enum Net<'a> {
+    /// This one.
+    Made(&'a Snapshot),
+    /// One that would be made.
+    Expected,
+}
+
+impl Net<'_> {
+    /// Why something in the workspace is not in it.
+    fn misses(&self, workspace: &Path, path: &str, below: bool) -> Option<String> {
+        let Self::Made(snapshot) = self else {
+            return None;
+        };
+        let relative = Path::new(path).strip_prefix(workspace).ok()?;
+        let record = &snapshot.record;
+        let notes = record.left_out.iter().chain(&record.sensitive);
+        notes
+            .filter(|note| {
+                let noted = Path::new(&note.path);
+                relative.starts_with(noted) || (below && noted.starts_with(relative))
+            })
+            .map(|note| format!("`{}` is not in the checkpoint: {}", note.path, note.why))
+            .next()
+    }
+
+    fn has_git(&self) -> bool {
+        match self {
+            Self::Made(snapshot) => snapshot.record.git.is_some(),
+            Self::Expected => true,
+        }
+    }
+}
+
+/// How much of a deed could be taken back.
+pub(crate) fn of(
+    deed: &Deed,
+    named: &[NamedPath],
+    net: &Net<'_>,
+    workspace: &Path,
+    fenced: Fenced,
+) -> Cover {
+    let some = |remainder: BTreeSet<String>| Cover {
+        reversibility: match remainder.is_empty() {
+            true => Reversibility::Reversible,
+            false => Reversibility::Partly,
+        },
+        remainder,
+    };
+    match &deed.undo {
+        Undo::NotNeeded => some(BTreeSet::new()),
+        Undo::Touched => touched(named, net, workspace),
+        Undo::Workspace => {
+            let mut remainder = BTreeSet::new();
+            if deed.action.starts_with("git.") {
+                if !net.has_git() {
+                    remainder
+                        .insert("the git state, which is kept outside the workspace".to_owned());
+                }
+            } else {
+                let missed = net.misses(workspace, &workspace.to_string_lossy(), true);
+                remainder.extend(missed);
+                if fenced == Fenced::No {
+                    remainder.insert("what it changes outside the workspace".to_owned());
+                }
+            }
+            let outside = touched(named, net, workspace);
+            remainder.extend(outside.remainder);
+            some(remainder)
+        }
+        Undo::Partly(rest) => some(BTreeSet::from([rest.clone()])),
+        Undo::Never(why) => Cover {
+            reversibility: Reversibility::Irreversible,
+            remainder: BTreeSet::from([format!("{}: {why}", deed.action)]),
+        },
+        Undo::Unknown => Cover {
+            reversibility: Reversibility::Unknown,
+            remainder: BTreeSet::from([format!("nobody knows what it does: {}", deed.because)]),
+        },
+    }
+}
+
+fn touched(named: &[NamedPath], net: &Net<'_>, workspace: &Path) -> Cover {
+    let mut remainder = BTreeSet::new();
+    let (mut lost, mut kept) = (0, 0);
+    for path in named.iter().filter(|it| is_change(&it.role)) {
+        let is_unknown = path.preimage == safepoint_authority::Preimage::Unknown {};
+        let why = match (path.inside, is_unknown) {
+            (_, true) => Some(format!("`{}` may be anything", path.path)),
+            (false, _) => Some(format!("`{}` is outside the workspace", path.path)),
+            (true, _) => net.misses(workspace, &path.path, true),
+        };
+        match why {
+            Some(why) => {
+                lost += 1;
+                remainder.insert(why);
+            }
+            None => kept += 1,
+        }
+    }
+    let reversibility = match (lost, kept) {
+        (0, _) => Reversibility::Reversible,
+        (_, 0) => Reversibility::Irreversible,
+        _ => Reversibility::Partly,
+    };
+    Cover {
+        reversibility,
+        remainder,
+    }
+}
+
+/// Whether something is changed by being touched so.
+pub(crate) fn is_change(role: &str) -> bool {
+    matches!(role, "write" | "delete" | "metadata")
+}
+
+/// All of it together: as bad as the worst.
+pub(crate) fn together(covers: &[Cover]) -> Cover {
+    let worst = covers.iter().map(|cover| cover.reversibility).max();
+    Cover {
+        reversibility: worst.unwrap_or(Reversibility::Reversible),
+        remainder: covers.iter().flat_map(|it| it.remainder.clone()).collect(),
+    }
+}
+
+/// What is known of a deed, for policies.
+pub(crate) fn conditions(
+    deed: &Deed,
+    cover: &Cover,
+    trusted: bool,
+    fenced: Fenced,
+) -> BTreeSet<Condition> {
+    let mut known = BTreeSet::new();
+    match cover.reversibility {
+        Reversibility::Reversible => known.insert(Condition::FullyReversible),
+        // Without a fence the remainder is everything outside the workspace: that is no part.
+        Reversibility::Partly if fenced == Fenced::Yes || deed.undo == Undo::Touched => {
+            known.insert(Condition::PartlyReversible)
+        }
+        Reversibility::Partly => false,
+        Reversibility::Irreversible | Reversibility::Unknown => false,
+    };
+    let local = |host: &String| {
+        let name = host
+            .rsplit_once(':')
+            .map_or(host.as_str(), |(name, _)| name);
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        matches!(name, "localhost" | "127.0.0.1" | "::1" | "0.0.0.0") || host == "::1"
+    };
+    let talks = deed.effects.contains(&SideEffect::Network);
+    if talks && !deed.hosts.is_empty() && deed.hosts.iter().all(local) {
+        known.insert(Condition::LocalHosts);
+    }
+    if trusted {
+        known.insert(Condition::Trusted);
+    }
+    known
+}
+
+/// What an approver is told.
+pub(crate) fn told(before: Option<&Snapshot>, named: &[NamedPath], total: &Cover) -> Coverage {
+    let covered = named
+        .iter()
+        .filter(|path| path.inside && is_change(&path.role))
+        .map(|path| path.path.clone());
+    Coverage {
+        checkpoint_id: before.map(|snapshot| snapshot.id.to_string()),
+        covered: match before {
+            Some(_) => covered.collect(),
+            None => Vec::new(),
+        },
+        not_covered: total.remainder.iter().cloned().collect(),
+    }
+}

@@ -1,0 +1,203 @@
+//! What the passage keeps: holds, permits, trust, operators, how a session stands, what runs.
+
+use safepoint_authority::{Envelope, Hold, HoldState, Operator, Permit, PermitState, Trust};
+use safepoint_model::{ActionId, HoldId, PermitId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::kept::Kept;
+
+impl Kept for Hold {
+    const KIND: &'static str = "hold";
+    const WHAT: &'static str = "hold";
+
+    fn id(&self) -> String {
+        self.hold_id.to_string()
+    }
+    fn time(&self) -> Timestamp {
+        self.since
+    }
+    fn is_open(&self) -> bool {
+        matches!(self.state, HoldState::Pending | HoldState::Halted)
+    }
+    fn topic(&self) -> Option<String> {
+        Some(self.canonical.wish().to_string())
+    }
+    fn action(&self) -> Option<&ActionId> {
+        Some(&self.action_id)
+    }
+}
+
+impl Kept for Permit {
+    const KIND: &'static str = "permit";
+    const WHAT: &'static str = "permit";
+
+    fn id(&self) -> String {
+        self.permit_id.to_string()
+    }
+    fn time(&self) -> Timestamp {
+        self.issued
+    }
+    fn is_open(&self) -> bool {
+        matches!(
+            self.state,
+            PermitState::Issued {} | PermitState::Reserved { .. }
+        )
+    }
+    fn topic(&self) -> Option<String> {
+        Some(self.wish.to_string())
+    }
+    fn action(&self) -> Option<&ActionId> {
+        Some(&self.action_id)
+    }
+}
+
+impl Kept for Trust {
+    const KIND: &'static str = "trust";
+    const WHAT: &'static str = "trust in the boundary";
+
+    fn id(&self) -> String {
+        self.boundary.to_string()
+    }
+    fn time(&self) -> Timestamp {
+        self.since
+    }
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+impl Kept for Operator {
+    const KIND: &'static str = "operator";
+    const WHAT: &'static str = "operator";
+
+    fn id(&self) -> String {
+        self.name.clone()
+    }
+    fn time(&self) -> Timestamp {
+        self.since
+    }
+    fn is_open(&self) -> bool {
+        self.removed.is_none()
+    }
+}
+
+/// How a session stands, as far as decisions of operators go.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Standing {
+    pub(crate) format: u32,
+    pub(crate) session_id: SessionId,
+    /// Whether every step asks.
+    pub(crate) every_step: bool,
+    /// What stopped it, until an operator acts.
+    pub(crate) halted_by: Option<HoldId>,
+    /// What it may do without asking.
+    pub(crate) envelope: Option<Envelope>,
+    /// How many operators agreed to that: it is no answer to a rule that wants more of them.
+    pub(crate) approvers: u32,
+    /// Who has proposed so far.
+    pub(crate) provider: Option<String>,
+    /// A boundary that was violated in it, until an operator has decided once.
+    pub(crate) violated: Option<String>,
+    /// Whether the rules have changed since an operator last widened its scope.
+    pub(crate) rules_changed: bool,
+    pub(crate) time: Timestamp,
+}
+
+impl Standing {
+    pub(crate) fn new(session_id: SessionId, now: Timestamp) -> Self {
+        Self {
+            format: 1,
+            session_id,
+            every_step: false,
+            halted_by: None,
+            envelope: None,
+            approvers: 0,
+            provider: None,
+            violated: None,
+            rules_changed: false,
+            time: now,
+        }
+    }
+}
+
+impl Kept for Standing {
+    const KIND: &'static str = "standing";
+    const WHAT: &'static str = "standing of the session";
+
+    fn id(&self) -> String {
+        self.session_id.to_string()
+    }
+    fn time(&self) -> Timestamp {
+        self.time
+    }
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+/// The session of whoever works in a directory without naming one.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Place {
+    pub(crate) format: u32,
+    pub(crate) workspace: String,
+    pub(crate) session_id: SessionId,
+    /// The sessions before it, the newest first: the rules were others then.
+    pub(crate) earlier: Vec<SessionId>,
+    pub(crate) time: Timestamp,
+}
+
+impl Kept for Place {
+    const KIND: &'static str = "place";
+    const WHAT: &'static str = "session of the directory";
+
+    fn id(&self) -> String {
+        self.workspace.clone()
+    }
+    fn time(&self) -> Timestamp {
+        self.time
+    }
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+/// An action that is being carried out. It is written before it begins, so that one that was
+/// cut off is found.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Running {
+    pub(crate) format: u32,
+    pub(crate) action_id: ActionId,
+    pub(crate) session_id: SessionId,
+    pub(crate) workspace: String,
+    /// The checkpoint before it.
+    pub(crate) before: Option<String>,
+    pub(crate) action: String,
+    pub(crate) summary: String,
+    pub(crate) decision: String,
+    pub(crate) permit_id: Option<PermitId>,
+    /// The process that carries it out, and when that was started.
+    pub(crate) process: (u32, u64),
+    pub(crate) time: Timestamp,
+    pub(crate) ended: bool,
+}
+
+impl Kept for Running {
+    const KIND: &'static str = "running";
+    const WHAT: &'static str = "action";
+
+    fn id(&self) -> String {
+        self.action_id.to_string()
+    }
+    fn time(&self) -> Timestamp {
+        self.time
+    }
+    fn is_open(&self) -> bool {
+        !self.ended
+    }
+    fn action(&self) -> Option<&ActionId> {
+        Some(&self.action_id)
+    }
+}

@@ -1,0 +1,211 @@
+//! With the permit there is, or before an operator: one of the two, in the transaction in which
+//! the action was judged.
+
+use safepoint_authority::{
+    Denial, DenialCode, Hold, HoldState, Permit, PermitState, Proposer, changed,
+};
+use safepoint_model::{ActionId, HoldId, Timestamp};
+use safepoint_trail::Writing;
+use serde_json::json;
+
+use super::needs::{Needed, versions};
+use super::see::Form;
+use super::settle::{Settled, denial};
+use super::{Passage, Proposal};
+use crate::{ControlError, kept};
+
+impl Passage<'_> {
+    /// Uses the permit there is, or makes a hold.
+    pub(super) fn with_a_permit(
+        &self,
+        writing: &mut Writing<'_>,
+        proposal: &Proposal,
+        form: &Form,
+        action: &ActionId,
+        needed: Needed,
+        now: Timestamp,
+    ) -> Result<Settled, ControlError> {
+        let lineage = self.lineage_in(writing.sql(), &form.canonical.session_id)?;
+        if let Some(permit) = self.permit_for(writing.sql(), proposal, form, &lineage)? {
+            let hold: Option<Hold> = kept::get(writing.sql(), permit.hold_id.as_str())?;
+            let approved = hold.as_ref().map(|hold| &hold.canonical);
+            let versions = versions(form);
+            let refused = match approved {
+                // Whose it is comes first: nobody else may as much as spoil it.
+                _ if !lineage.contains(&permit.session_id) => Some(DenialCode::LineageMismatch),
+                // What it was used for may well have changed what it was approved for.
+                _ if permit.state != (PermitState::Issued {}) => None,
+                None => Some(DenialCode::FingerprintMismatch),
+                Some(approved) => changed(approved, &form.canonical).or_else(|| {
+                    let same = permit.fingerprint == form.fingerprint;
+                    (!same).then_some(DenialCode::FingerprintMismatch)
+                }),
+            };
+            let reserved = match (refused, permit.reserve(&versions, now)) {
+                (Some(code), _) => Err(code),
+                (None, Err(error)) => Err(error.0),
+                (None, Ok(reserved)) => self
+                    .approvals_hold(writing.sql(), hold.as_ref())?
+                    .map_or(Ok(reserved), Err),
+            };
+            return match reserved {
+                Ok(reserved) => {
+                    kept::put(writing, &reserved)?;
+                    let trust_after = needed.trust_after;
+                    let mut settled = self.leave(
+                        writing,
+                        proposal,
+                        form,
+                        action,
+                        Some(reserved),
+                        "approved",
+                        now,
+                    )?;
+                    if let Settled::Leave {
+                        trust_after: told, ..
+                    } = &mut settled
+                    {
+                        *told = trust_after;
+                    }
+                    Ok(settled)
+                }
+                Err(code) => {
+                    if code != DenialCode::LineageMismatch
+                        && let Ok(void) = permit.cancel(code, now)
+                    {
+                        kept::put(writing, &void)?;
+                    }
+                    let denial = Denial {
+                        policy_basis: needed.basis,
+                        hold_id: Some(permit.hold_id.clone()),
+                        next:
+                            "nothing was run; ask again, and it will be put before an operator anew"
+                                .to_owned(),
+                        ..denial(code, form, action)
+                    };
+                    self.deny(writing, form, action, denial)
+                }
+            };
+        }
+        self.hold(writing, proposal, form, action, needed, now)
+    }
+
+    /// The permit that a proposal would use: the one it names, or the one issued for its wish.
+    pub(super) fn permit_for(
+        &self,
+        sql: &mut dyn safepoint_store::Sql,
+        proposal: &Proposal,
+        form: &Form,
+        lineage: &[safepoint_model::SessionId],
+    ) -> Result<Option<Permit>, ControlError> {
+        if let Some(id) = &proposal.permit {
+            return kept::find(sql, id.as_str()).map(Some);
+        }
+        let permits: Vec<Permit> = kept::about(sql, &form.canonical.wish().to_string())?;
+        let mut mine = permits
+            .into_iter()
+            .filter(|permit| lineage.contains(&permit.session_id));
+        Ok(mine.find(|permit| permit.state == PermitState::Issued {}))
+    }
+
+    /// Puts it before an operator, unless it is there already.
+    fn hold(
+        &self,
+        writing: &mut Writing<'_>,
+        proposal: &Proposal,
+        form: &Form,
+        action: &ActionId,
+        needed: Needed,
+        now: Timestamp,
+    ) -> Result<Settled, ControlError> {
+        let session = &form.canonical.session_id;
+        let wish = form.canonical.wish().to_string();
+        let known: Vec<Hold> = kept::about(writing.sql(), &wish)?;
+        for hold in known
+            .iter()
+            .filter(|it| it.canonical.session_id == *session)
+        {
+            let same = hold.fingerprint == form.fingerprint;
+            match hold.state {
+                HoldState::Pending if same && hold.expires_at > now => {
+                    return self.deny(
+                        writing,
+                        form,
+                        action,
+                        self.waiting(form, action, hold, &needed),
+                    );
+                }
+                HoldState::Denied if same => {
+                    let said = hold.decisions.last().and_then(|it| it.claimed().ok());
+                    let reason = said.and_then(|it| it.reason);
+                    let denial = Denial {
+                        hold_id: Some(hold.hold_id.clone()),
+                        policy_basis: needed.basis,
+                        reason: reason.unwrap_or_else(|| "an operator said no".to_owned()),
+                        next: "do it another way".to_owned(),
+                        ..denial(DenialCode::OperatorDenied, form, action)
+                    };
+                    return self.deny(writing, form, action, denial);
+                }
+                HoldState::Pending => {
+                    // What it was about is no longer so, or nobody decided in time.
+                    let ended = Hold {
+                        state: HoldState::Expired,
+                        ..hold.clone()
+                    };
+                    kept::put(writing, &ended)?;
+                }
+                _ => {}
+            }
+        }
+        let hold = Hold {
+            format: Hold::FORMAT,
+            hold_id: HoldId::generate(&*self.control.around.entropy)?,
+            action_id: action.clone(),
+            since: now,
+            expires_at: self.hold_timeout.after(now).unwrap_or(now),
+            triggers: needed.triggers.clone(),
+            basis: needed.basis.clone(),
+            scope_delta: needed.delta.clone(),
+            coverage: form.coverage.clone(),
+            trust: form.trust.clone(),
+            canonical: form.canonical.clone(),
+            fingerprint: form.fingerprint,
+            quorum: needed.quorum,
+            proposer: Proposer {
+                actor: self.control.around.actor.to_string(),
+                objective: proposal.objective.clone(),
+            },
+            decisions: Vec::new(),
+            state: HoldState::Pending,
+        };
+        kept::put(writing, &hold)?;
+        self.tell(
+            writing,
+            form,
+            action,
+            "checkpoint_pending",
+            json!(hold.pending()),
+        )?;
+        self.deny(
+            writing,
+            form,
+            action,
+            self.waiting(form, action, &hold, &needed),
+        )
+    }
+
+    fn waiting(&self, form: &Form, action: &ActionId, hold: &Hold, needed: &Needed) -> Denial {
+        let id = &hold.hold_id;
+        let reason = needed.basis.first().map(|basis| basis.reason.clone());
+        Denial {
+            hold_id: Some(id.clone()),
+            policy_basis: needed.basis.clone(),
+            reason: reason.unwrap_or_else(|| hold.pending().trigger_description),
+            next: format!(
+                "an operator looks at it with `safepoint hold show {id}` and decides with `safepoint hold approve {id} --fingerprint …`; then run the same command again"
+            ),
+            ..denial(DenialCode::ApprovalRequired, form, action)
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What somebody wants to do.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use safepoint_authority::{Deed, Envelope, SideEffect};
+use safepoint_model::{PermitId, SessionId};
+
+/// What somebody wants to do.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// What.
+    pub act: Act,
+    /// Where, absolute and without links.
+    pub directory: PathBuf,
+    /// With which variables.
+    pub variables: Vec<(OsString, OsString)>,
+    /// With what on standard input.
+    pub stdin: Stdin,
+    /// In which session; without one, in that of the workspace.
+    pub session: Option<SessionId>,
+    /// Whose model or service proposes it.
+    pub provider: Option<String>,
+    /// What for.
+    pub objective: Option<String>,
+    /// The workflow it is a step of.
+    pub workflow: Option<String>,
+    /// When a person is asked.
+    pub mode: Mode,
+    /// The effects that were declared; another one is denied.
+    pub declared: Option<BTreeSet<SideEffect>>,
+    /// The one action it says it is, if it says so; another one is denied.
+    pub said: Option<String>,
+    /// What it keeps to: what goes beyond is put before a person.
+    pub bounds: Option<Envelope>,
+    /// The permit to be used; without one it is looked for.
+    pub permit: Option<PermitId>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// This program, with these words.
+    Command(Vec<String>),
+    /// A change under a checkpoint, by us.
+    Change {
+        /// The operations, each as canonical JSON with its target.
+        operations: Vec<String>,
+        /// What they do.
+        deeds: Vec<Deed>,
+    },
+}
+
+/// What is on standard input.
+#[derive(Clone, Debug)]
+pub enum Stdin {
+    /// Nothing.
+    Empty,
+    /// Whatever we were started with.
+    Inherited,
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// When a person is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Before everything.
+    Always,
+    /// When the rules say so.
+    #[default]
+    Policy,
+    /// Never. It needs elevated trust, and what the rules want approved is refused.
+    Never,
+}

@@ -1,0 +1,177 @@
+//! What was cut off: an action whose process is gone before it said how it ended.
+//!
+//! Nobody knows how far it came. It is recorded as `unknown`, with what changed, and is
+//! never run again by itself.
+
+use safepoint_authority::{Denial, Permit};
+use safepoint_model::Timestamp;
+use safepoint_state::{Errand, StateError};
+use safepoint_store::Durability;
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use super::documents::Running;
+use super::{Leave, Passage};
+use crate::{Control, ControlError, kept};
+
+/// This process, and when it was started: numbers are given out again.
+pub(super) fn this_process() -> (u32, u64) {
+    let id = std::process::id();
+    (id, started(id).unwrap_or(0))
+}
+
+/// When a process was started, in ticks since the machine was.
+fn started(process: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// The process that started another one.
+fn parent(process: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+impl Control {
+    /// Whether this process was started, however indirectly, by an action that is running:
+    /// then it belongs to an agent, and decides nothing.
+    pub fn is_within_an_action(&self) -> Result<bool, ControlError> {
+        let running: Vec<Running> = self.trail.store().read(|sql| kept::open(sql))?;
+        let mut process = Some(std::process::id());
+        while let Some(id) = process.filter(|id| *id > 1) {
+            let begun = started(id).unwrap_or(0);
+            if running.iter().any(|it| it.process == (id, begun)) {
+                return Ok(true);
+            }
+            process = parent(id);
+        }
+        Ok(false)
+    }
+}
+
+impl Passage<'_> {
+    /// Ends what was cut off in this workspace.
+    pub fn recover(&self) -> Result<Vec<String>, ControlError> {
+        let store = self.control.trail.store();
+        let running: Vec<Running> = store.read(|sql| kept::open(sql))?;
+        let here = crate::world::text(&self.workspace.root)?;
+        let mut told = Vec::new();
+        for cut in running.into_iter().filter(|it| it.workspace == here) {
+            if started(cut.process.0) == Some(cut.process.1) {
+                continue; // somebody is at it
+            }
+            told.push(cut.summary.clone());
+            self.record_unknown(cut)?;
+        }
+        Ok(told)
+    }
+
+    fn record_unknown(&self, cut: Running) -> Result<(), ControlError> {
+        let errand = Errand {
+            id: cut.action_id.clone(),
+            session: Some(cut.session_id.to_string()),
+            action: cut.action.clone(),
+            summary: cut.summary.clone(),
+            decision: cut.decision.clone(),
+        };
+        let before = match &cut.before {
+            None => None,
+            Some(id) => match self.state.find(id) {
+                Ok(snapshot) => Some(snapshot),
+                // It is told all the same; only what changed cannot be.
+                Err(StateError::NotFound { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let end = |writing: &mut Writing<'_>| -> Result<(), ControlError> {
+            let still: Option<Running> = kept::get(writing.sql(), cut.action_id.as_str())?;
+            if still.is_none_or(|still| still.ended) {
+                return Err(ControlError::Meanwhile("it has been ended"));
+            }
+            self.end(writing, &cut, "unknown", json!({"why": "it was cut off"}))
+        };
+        let done = match before {
+            Some(before) => self
+                .state
+                .after(
+                    self.workspace,
+                    &before,
+                    &errand,
+                    "unknown",
+                    self.progress,
+                    |writing, _| end(writing),
+                )
+                .map(drop),
+            None => self.control.trail.write(Durability::Sync, end),
+        };
+        match done {
+            Err(ControlError::Meanwhile(_)) => Ok(()), // another process was faster
+            other => other,
+        }
+    }
+
+    /// Writes how an action ended: what ran, its permit, and the outcome.
+    pub(super) fn end(
+        &self,
+        writing: &mut Writing<'_>,
+        running: &Running,
+        outcome: &str,
+        mut body: serde_json::Value,
+    ) -> Result<(), ControlError> {
+        let now = self.control.around.clock.now();
+        kept::put(
+            writing,
+            &Running {
+                ended: true,
+                ..running.clone()
+            },
+        )?;
+        if let Some(id) = &running.permit_id
+            && let Some(permit) = kept::get::<Permit>(writing.sql(), id.as_str())?
+            && let Ok(consumed) = permit.consume(outcome, now)
+        {
+            kept::put(writing, &consumed)?;
+        }
+        if let Some(fields) = body.as_object_mut() {
+            fields.insert("outcome".to_owned(), json!(outcome));
+            fields.insert("permit_id".to_owned(), json!(running.permit_id));
+        }
+        writing.append(Draft {
+            stream: Stream::from(&running.session_id),
+            actor: Actor::safepoint(),
+            kind: Kind::fixed("action_ended").into(),
+            action_id: Some(running.action_id.clone()),
+            body,
+        })?;
+        Ok(())
+    }
+
+    /// Leave that was not used after all: nothing was run.
+    pub(super) fn never_ran(&self, leave: &Leave, denial: &Denial) -> Result<(), ControlError> {
+        self.control.trail.write(Durability::Sync, |writing| {
+            let running: Option<Running> = kept::get(writing.sql(), leave.action_id.as_str())?;
+            if let Some(running) = running {
+                self.end(writing, &running, "not_run", json!({"denial": denial}))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What runs under a leave.
+    pub(super) fn running(
+        &self,
+        writing: &mut Writing<'_>,
+        leave: &Leave,
+    ) -> Result<Running, ControlError> {
+        kept::get(writing.sql(), leave.action_id.as_str())?
+            .ok_or(ControlError::Meanwhile("it is no longer known to run"))
+    }
+
+    /// The present moment.
+    pub(super) fn now(&self) -> Timestamp {
+        self.control.around.clock.now()
+    }
+}

@@ -1,0 +1,422 @@
+//! Seeing an action: its deeds, everything it names, and its canonical form.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::Path;
+
+use safepoint_authority::{
+    AtlasPin, Canonical, Coverage, Deed, Directory, Input, NamedPath, Programs, Risk, SideEffect,
+    Surroundings, Tool, Undo, shell,
+};
+use safepoint_fence::{Strength, strength};
+use safepoint_gates::{Request, RiskTier, Session};
+use safepoint_model::{ActionId, Digest, Frame, SessionId};
+use safepoint_state::{Errand, Snapshot};
+use safepoint_store::Sql;
+use serde_json::json;
+
+use super::cover::{self, Cover, Fenced, Net, is_change};
+use super::documents::Running;
+use super::{Act, Passage, Proposal, Stdin};
+use crate::world::{self, Opened, Search};
+use crate::{ControlError, kept};
+
+/// Actions that do nothing useful inside a fence.
+const BEYOND: [&str; 3] = ["agent.delegate", "process.kill", "system.change"];
+
+/// The action that is nobody's but an operator's.
+const CONTROL: &str = "safepoint.control";
+
+/// What would be done, seen from outside.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) deeds: Vec<Deed>,
+    /// What each deed names.
+    pub(super) named: Vec<Vec<NamedPath>>,
+    /// The words, or the operations.
+    pub(super) argv: Vec<String>,
+    pub(super) tool: Tool,
+    pub(super) program: Option<Opened>,
+    pub(super) directory: Directory,
+    pub(super) variables: Vec<(OsString, OsString)>,
+    pub(super) shown: BTreeMap<String, String>,
+    pub(super) input: Input,
+    pub(super) provider: Option<String>,
+    pub(super) changes_something: bool,
+}
+
+/// The same, ready to be judged.
+pub(super) struct Form {
+    pub(super) canonical: Canonical,
+    pub(super) fingerprint: Digest,
+    pub(super) coverage: Coverage,
+    pub(super) requests: Vec<Request>,
+    /// The actions that touch Safepoint itself.
+    pub(super) forbidden: bool,
+    /// What it relies on, with how much that is trusted.
+    pub(super) trust: BTreeMap<String, (safepoint_authority::Level, u64)>,
+}
+
+impl Passage<'_> {
+    /// Looks at everything that a proposal names.
+    pub(super) fn see(&self, proposal: &Proposal) -> Result<Seen, ControlError> {
+        let search = Search::new(&proposal.variables);
+        let around = Surroundings {
+            programs: &search as &dyn Programs,
+            directory: &proposal.directory,
+            home: self.home.as_deref(),
+            own: &self.own,
+        };
+        let (name, argv, deeds, program) = match &proposal.act {
+            Act::Command(argv) => {
+                let name = argv.first().ok_or_else(|| ControlError::Proposal {
+                    reason: "there is no command".to_owned(),
+                })?;
+                let program = world::open_program(&search, name, &proposal.directory)?;
+                let deeds = shell::command(argv, &around).deeds;
+                ("exec", argv.clone(), deeds, Some(program))
+            }
+            Act::Change { operations, deeds } => {
+                ("mutate", operations.clone(), deeds.clone(), None)
+            }
+        };
+        let mut deeds = match deeds.is_empty() {
+            false => deeds,
+            true => vec![nothing_in_particular()],
+        };
+        let mut named = Vec::new();
+        for deed in &deeds {
+            let mut paths = Vec::new();
+            for touch in &deed.touches {
+                paths.extend(world::named(touch, &self.workspace.root)?);
+            }
+            paths.sort();
+            paths.dedup();
+            named.push(paths);
+        }
+        // The line was judged by its words; here links are resolved, and reading counts too:
+        // the keys of operators lie there.
+        let is_own = |path: &NamedPath| self.is_own(path);
+        if named.iter().flatten().any(is_own) {
+            deeds.push(touches_safepoint());
+            named.push(Vec::new());
+        }
+        // What is written there, git runs: at the next harmless look at the repository.
+        let is_code = |path: &NamedPath| is_change(&path.role) && is_code_of_git(&path.path);
+        if named.iter().flatten().any(is_code) {
+            deeds.push(chooses_code());
+            named.push(Vec::new());
+        }
+        let variables = world::pass_on(
+            &proposal.variables,
+            &proposal.directory,
+            &self.control.trail,
+        )?;
+        let changes = |deed: &Deed| !matches!(deed.undo, Undo::NotNeeded);
+        Ok(Seen {
+            changes_something: deeds.iter().any(changes),
+            deeds,
+            named,
+            argv,
+            tool: Tool {
+                name: name.to_owned(),
+                executable: program.as_ref().map(|it| it.executable.clone()),
+            },
+            program,
+            directory: world::directory(&proposal.directory)?,
+            variables: variables.real,
+            shown: variables.shown,
+            input: match &proposal.stdin {
+                Stdin::Empty => Input::None {},
+                Stdin::Inherited => Input::Inherited {},
+                Stdin::Bytes(bytes) => Input::Bytes {
+                    digest: Digest::of_parts(&[bytes]),
+                    length: bytes.len() as u64,
+                },
+            },
+            provider: proposal.provider.clone(),
+        })
+    }
+
+    /// Whether a path leads to what Safepoint keeps, or would take it away with it.
+    fn is_own(&self, path: &NamedPath) -> bool {
+        let place = Path::new(&path.path);
+        let real = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+        self.own.iter().any(|own| {
+            let within = place.starts_with(own) || real.starts_with(own);
+            within || (path.role == "delete" && own.starts_with(place))
+        }) || (is_change(&path.role) && self.is_a_rule(place, &real))
+    }
+
+    /// Whether it is one of the atlases that everything here is judged under.
+    fn is_a_rule(&self, place: &Path, real: &Path) -> bool {
+        let atlases = self
+            .atlases
+            .iter()
+            .filter_map(|atlas| std::fs::canonicalize(&atlas.path).ok());
+        atlases
+            .into_iter()
+            .any(|rule| rule == place || rule == real)
+    }
+
+    /// Whether the kernel keeps what is started in the workspace. What is meant to reach
+    /// beyond it runs outside the fence: then a person has approved exactly that.
+    pub(super) fn is_fenced(&self, seen: &Seen) -> Fenced {
+        let actions = seen.deeds.iter().map(|deed| deed.action.as_str());
+        let reaches_beyond = actions.into_iter().any(|action| BEYOND.contains(&action));
+        let outside = |path: &NamedPath| {
+            !path.inside && matches!(path.role.as_str(), "write" | "delete" | "metadata")
+        };
+        let outside = seen.named.iter().flatten().any(outside);
+        match &self.fence {
+            // One that does not hold signals back holds writes all the same.
+            Some(_) if !reaches_beyond && !outside => match strength() {
+                Strength::Full | Strength::Partial(_) => Fenced::Yes,
+                Strength::None(_) => Fenced::No,
+            },
+            _ => Fenced::No,
+        }
+    }
+
+    /// Puts what was seen into its canonical form, with what the checkpoint gives back.
+    pub(super) fn form(
+        &self,
+        seen: &Seen,
+        before: Option<&Snapshot>,
+        session: &SessionId,
+    ) -> Result<Form, ControlError> {
+        let (kept, _) = self.control.session(session)?;
+        self.form_in(seen, before, &kept)
+    }
+
+    /// The same in a session that need not be kept.
+    pub(super) fn form_in(
+        &self,
+        seen: &Seen,
+        before: Option<&Snapshot>,
+        session: &Session,
+    ) -> Result<Form, ControlError> {
+        let net = match before {
+            Some(snapshot) => Net::Made(snapshot),
+            None => Net::Expected,
+        };
+        let root = &self.workspace.root;
+        let fenced = self.is_fenced(seen);
+        let covers: Vec<Cover> = seen
+            .deeds
+            .iter()
+            .zip(&seen.named)
+            .map(|(deed, named)| cover::of(deed, named, &net, root, fenced))
+            .collect();
+        let total = cover::together(&covers);
+        let trust = self.trust_of(seen)?;
+        let trusted = self.is_tool_trusted(seen, &trust);
+        let mut paths: Vec<NamedPath> = seen.named.concat();
+        paths.sort();
+        paths.dedup();
+        let atlases: Vec<AtlasPin> = session
+            .atlases
+            .iter()
+            .map(|pin| AtlasPin {
+                atlas_id: pin.atlas_id.clone(),
+                version: pin.version.clone(),
+                digest: pin.digest,
+            })
+            .collect();
+        let canonical = Canonical {
+            schema: Canonical::SCHEMA,
+            tool: seen.tool.clone(),
+            actions: seen.deeds.iter().map(|deed| deed.action.clone()).collect(),
+            argv: seen.argv.clone(),
+            directory: seen.directory.clone(),
+            environment: seen.shown.clone(),
+            hosts: seen.deeds.iter().flat_map(|it| it.hosts.clone()).collect(),
+            input: seen.input.clone(),
+            side_effects: effects(&seen.deeds),
+            reversibility: total.reversibility,
+            remainder: total.remainder.clone(),
+            risk: seen
+                .deeds
+                .iter()
+                .map(|deed| deed.risk)
+                .max()
+                .unwrap_or(Risk::Low),
+            session_id: session.session_id.clone(),
+            provider: seen.provider.clone(),
+            workspace: safepoint_authority::Workspace {
+                path: world::text(root)?,
+            },
+            policy_version: policy_version(&atlases),
+            atlases,
+            paths,
+        };
+        Ok(Form {
+            fingerprint: canonical.fingerprint()?,
+            coverage: cover::told(before, &canonical.paths, &total),
+            requests: requests(seen, &covers, &canonical, trusted, fenced),
+            forbidden: canonical.actions.contains(CONTROL),
+            canonical,
+            trust,
+        })
+    }
+
+    /// The action that waits or is permitted for the same wish; a new one otherwise.
+    pub(super) fn action_of(
+        &self,
+        seen: &Seen,
+        session: &SessionId,
+    ) -> Result<ActionId, ControlError> {
+        let wish = self.form(seen, None, session)?.canonical.wish().to_string();
+        let store = self.control.trail.store();
+        let mine = self.lineage(session)?;
+        let holds: Vec<safepoint_authority::Hold> = store.read(|sql| kept::about(sql, &wish))?;
+        let permits: Vec<safepoint_authority::Permit> =
+            store.read(|sql| kept::about(sql, &wish))?;
+        let waiting = holds
+            .iter()
+            .filter(|hold| kept::Kept::is_open(*hold))
+            .find(|hold| mine.contains(&hold.canonical.session_id))
+            .map(|hold| hold.action_id.clone());
+        let issued = permits
+            .iter()
+            .filter(|permit| permit.state == safepoint_authority::PermitState::Issued {})
+            .find(|permit| mine.contains(&permit.session_id))
+            .map(|permit| permit.action_id.clone());
+        for action in issued.into_iter().chain(waiting) {
+            // What was allowed meanwhile may have been done under it: an action is done once.
+            if !store.read(|sql| is_used(sql, &action))? {
+                return Ok(action);
+            }
+        }
+        Ok(ActionId::generate(&*self.control.around.entropy)?)
+    }
+
+    pub(super) fn errand(
+        &self,
+        form: &Form,
+        action: &ActionId,
+        session: &SessionId,
+        decision: &str,
+    ) -> Errand {
+        let names: Vec<&str> = form.canonical.actions.iter().map(String::as_str).collect();
+        Errand {
+            id: action.clone(),
+            session: Some(session.to_string()),
+            action: names.join(" "),
+            summary: form.canonical.summary(),
+            decision: decision.to_owned(),
+        }
+    }
+}
+
+/// Whether an action has been begun.
+pub(super) fn is_used(sql: &mut dyn Sql, action: &ActionId) -> Result<bool, ControlError> {
+    Ok(kept::get::<Running>(sql, action.as_str())?.is_some())
+}
+
+/// A program that the table knows to do nothing, such as `true`.
+fn nothing_in_particular() -> Deed {
+    Deed {
+        action: "process.exec".to_owned(),
+        effects: BTreeSet::from([SideEffect::Exec]),
+        risk: Risk::Low,
+        undo: Undo::NotNeeded,
+        touches: Vec::new(),
+        hosts: BTreeSet::new(),
+        because: "it changes nothing".to_owned(),
+    }
+}
+
+/// Nobody but operators touches Safepoint's own things.
+fn touches_safepoint() -> Deed {
+    Deed {
+        action: CONTROL.to_owned(),
+        effects: BTreeSet::new(),
+        risk: Risk::Critical,
+        undo: Undo::NotNeeded,
+        touches: Vec::new(),
+        hosts: BTreeSet::new(),
+        because: "it reaches what Safepoint keeps".to_owned(),
+    }
+}
+
+/// Whether git would run what is written at a path.
+fn is_code_of_git(path: &str) -> bool {
+    let Some((_, inner)) = path.rsplit_once("/.git/") else {
+        return false;
+    };
+    let files = ["config", "config.worktree", "info/attributes"];
+    files.contains(&inner) || inner.starts_with("hooks/") || inner == "hooks"
+}
+
+/// Something that chooses what programs will run later.
+fn chooses_code() -> Deed {
+    Deed {
+        action: "shell.opaque".to_owned(),
+        effects: BTreeSet::from([SideEffect::Exec]),
+        risk: Risk::Medium,
+        undo: Undo::Unknown,
+        touches: Vec::new(),
+        hosts: BTreeSet::new(),
+        because: "git runs what is written there".to_owned(),
+    }
+}
+
+pub(super) fn effects(deeds: &[Deed]) -> BTreeSet<SideEffect> {
+    deeds.iter().flat_map(|deed| deed.effects.clone()).collect()
+}
+
+/// What everything is judged under: the atlases, and the rules that come with this program.
+fn policy_version(atlases: &[AtlasPin]) -> Digest {
+    let mut frame = Frame::new("safepoint/policy/v1");
+    frame.field(env!("CARGO_PKG_VERSION").as_bytes());
+    for pin in atlases {
+        frame.field(pin.digest.as_bytes());
+    }
+    frame.digest()
+}
+
+/// One request for each action there is. Several deeds of one action are one request, which
+/// knows only what is so of all of them.
+fn requests(
+    seen: &Seen,
+    covers: &[Cover],
+    canonical: &Canonical,
+    trusted: bool,
+    fenced: Fenced,
+) -> Vec<Request> {
+    let mut by_action: BTreeMap<&str, Request> = BTreeMap::new();
+    for ((deed, cover), named) in seen.deeds.iter().zip(covers).zip(&seen.named) {
+        let known = cover::conditions(deed, cover, trusted, fenced);
+        let risk = Some(tier(deed.risk));
+        let paths: Vec<&str> = named.iter().map(|path| path.path.as_str()).collect();
+        by_action
+            .entry(&deed.action)
+            .and_modify(|request| {
+                request.risk = request.risk.max(risk);
+                request.conditions = &request.conditions & &known;
+            })
+            .or_insert_with(|| Request {
+                action: deed.action.clone(),
+                parameters: json!({
+                    "command": canonical.summary(),
+                    "argv": canonical.argv,
+                    "directory": canonical.directory.path,
+                    "paths": paths,
+                    "hosts": deed.hosts,
+                }),
+                risk,
+                conditions: known,
+            });
+    }
+    by_action.into_values().collect()
+}
+
+fn tier(risk: Risk) -> RiskTier {
+    match risk {
+        Risk::Low => RiskTier::Low,
+        Risk::Medium => RiskTier::Medium,
+        Risk::High => RiskTier::High,
+        Risk::Critical => RiskTier::Critical,
+    }
+}

@@ -1,0 +1,309 @@
+//! What follows from a judgement: leave, a hold, or a denial. All of it is part of the
+//! transaction in which it was judged.
+
+use safepoint_authority::{Denial, DenialCode, Permit, changed};
+use safepoint_gates::{Decision, Judgement};
+use safepoint_model::{ActionId, Timestamp};
+use safepoint_trail::{Draft, Kind, Stream, Writing};
+use serde_json::{Value, json};
+
+use super::documents::{Running, Standing};
+use super::needs::{Needed, basis, needs, refused_mode};
+use super::see::{Form, is_used};
+use super::{Answer, Denied, Leave, Mode, Passage, Proposal};
+use crate::session::ByPolicy;
+use crate::{ControlError, kept};
+
+/// What follows from a judgement.
+pub(super) enum Settled {
+    /// It may be done, under this permit if it needed one.
+    Leave {
+        permit: Option<Box<Permit>>,
+        trust_after: Option<u32>,
+        decision: &'static str,
+    },
+    /// It may not.
+    Denied(Box<Denial>),
+}
+
+impl Passage<'_> {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing it follows from"
+    )]
+    pub(super) fn settle(
+        &self,
+        writing: &mut Writing<'_>,
+        proposal: &Proposal,
+        form: &Form,
+        action: &ActionId,
+        judgement: &Judgement,
+        by_policy: ByPolicy,
+        now: Timestamp,
+    ) -> Result<Settled, ControlError> {
+        if is_used(writing.sql(), action)? {
+            return Err(ControlError::Meanwhile("it was begun under the same name"));
+        }
+        let session = &form.canonical.session_id;
+        let standing = kept::get(writing.sql(), session.as_str())?
+            .unwrap_or_else(|| Standing::new(session.clone(), now));
+        let refusal = self.refused(proposal, form, action, judgement);
+        // Another session in the same place is no way around a halt.
+        let here = self.standing_of_place(writing.sql(), now)?;
+        let stopped = halted(form, action, &standing).or_else(|| halted(form, action, &here));
+        if let Some(denial) = refusal.or(stopped) {
+            return self.deny(writing, form, action, denial);
+        }
+        let mut needed = needs(proposal, form, judgement, &standing, by_policy, now);
+        if let Some(envelope) = &standing.envelope {
+            let delta = envelope.delta(&form.canonical, now);
+            if delta.is_empty() && needed.fits_in_envelope_of(&standing) {
+                if !needed.triggers.is_empty() {
+                    let used = Standing {
+                        envelope: Some(envelope.clone().used()),
+                        ..standing.clone()
+                    };
+                    kept::put(writing, &used)?;
+                }
+                return self.leave(writing, proposal, form, action, None, "allow", now);
+            }
+            needed.delta = delta;
+        }
+        if needed.triggers.is_empty() {
+            return self.leave(writing, proposal, form, action, None, "allow", now);
+        }
+        match proposal.mode {
+            Mode::Never => self.without_asking(writing, proposal, form, action, &needed, now),
+            Mode::Policy | Mode::Always => {
+                self.with_a_permit(writing, proposal, form, action, needed, now)
+            }
+        }
+    }
+
+    /// What is denied whatever anybody approved.
+    pub(super) fn refused(
+        &self,
+        proposal: &Proposal,
+        form: &Form,
+        action: &ActionId,
+        judgement: &Judgement,
+    ) -> Option<Denial> {
+        let said = &judgement.resolution;
+        if form.forbidden {
+            return Some(denial(DenialCode::ControlForbidden, form, action));
+        }
+        let undeclared = proposal.declared.as_ref().map(|declared| {
+            let mut extra = form.canonical.side_effects.difference(declared);
+            extra.next().copied()
+        });
+        if let Some(Some(effect)) = undeclared {
+            return Some(Denial {
+                reason: format!(
+                    "it has the effect `{}`, which was not declared",
+                    effect.as_str()
+                ),
+                next: "declare what it does, or do less".to_owned(),
+                ..denial(DenialCode::ClassUndeclared, form, action)
+            });
+        }
+        let other = proposal.said.as_ref().and_then(|said| {
+            let mut actions = form.canonical.actions.iter();
+            actions
+                .find(|action| *action != said)
+                .map(|action| (said, action))
+        });
+        if let Some((said, action_name)) = other {
+            return Some(Denial {
+                reason: format!("it says that it is `{said}`, and it is `{action_name}` too"),
+                next: "say what it does, or do less".to_owned(),
+                ..denial(DenialCode::ClassUndeclared, form, action)
+            });
+        }
+        match said.decision {
+            Decision::Allow | Decision::RequiresApproval => None,
+            Decision::Deny => Some(Denial {
+                policy_basis: basis(judgement),
+                reason: said.reason.clone(),
+                next: "do it another way, or ask whoever writes the atlas".to_owned(),
+                ..denial(DenialCode::PolicyDenied, form, action)
+            }),
+            Decision::Hold => {
+                let gate = said.questions.first().map_or("…", |it| &it.checkpoint_id);
+                Some(Denial {
+                    hold_id: said.hold_id.clone(),
+                    reason: said.reason.clone(),
+                    next: format!(
+                        "answer: `safepoint session answer {} {gate} --answers '{{…}}'`, then ask again",
+                        form.canonical.session_id
+                    ),
+                    ..denial(DenialCode::QuestionsPending, form, action)
+                })
+            }
+        }
+    }
+
+    /// In the mode that asks nobody: only with elevated trust, and never past a rule.
+    fn without_asking(
+        &self,
+        writing: &mut Writing<'_>,
+        proposal: &Proposal,
+        form: &Form,
+        action: &ActionId,
+        needed: &Needed,
+        now: Timestamp,
+    ) -> Result<Settled, ControlError> {
+        let elevated = self.is_elevated(writing.sql(), proposal)?;
+        match refused_mode(form, action, needed, elevated) {
+            None => self.leave(writing, proposal, form, action, None, "allow", now),
+            Some(denial) => self.deny(writing, form, action, denial),
+        }
+    }
+
+    /// Says in the trail what is about to be done, before it is.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that is written down"
+    )]
+    pub(super) fn leave(
+        &self,
+        writing: &mut Writing<'_>,
+        proposal: &Proposal,
+        form: &Form,
+        action: &ActionId,
+        permit: Option<Permit>,
+        decision: &'static str,
+        now: Timestamp,
+    ) -> Result<Settled, ControlError> {
+        let session = &form.canonical.session_id;
+        let mut standing: Standing = kept::get(writing.sql(), session.as_str())?
+            .unwrap_or_else(|| Standing::new(session.clone(), now));
+        if proposal.provider.is_some() && standing.provider != proposal.provider {
+            standing.provider.clone_from(&proposal.provider);
+            kept::put(writing, &standing)?;
+        }
+        crate::session::allow_request(writing.sql(), action)?;
+        let errand = self.errand(form, action, session, decision);
+        let running = Running {
+            format: 1,
+            action_id: action.clone(),
+            session_id: session.clone(),
+            workspace: form.canonical.workspace.path.clone(),
+            before: form.coverage.checkpoint_id.clone(),
+            action: errand.action,
+            summary: errand.summary,
+            decision: decision.to_owned(),
+            permit_id: permit.as_ref().map(|permit| permit.permit_id.clone()),
+            process: super::recover::this_process(),
+            time: now,
+            ended: false,
+        };
+        kept::put(writing, &running)?;
+        let body = json!({
+            "fingerprint": form.fingerprint,
+            "actions": form.canonical.actions,
+            "summary": running.summary,
+            "reversibility": form.canonical.reversibility,
+            "remainder": form.canonical.remainder,
+            "checkpoint_id": form.coverage.checkpoint_id,
+            "permit_id": running.permit_id,
+            "policy_version": form.canonical.policy_version,
+        });
+        self.tell(writing, form, action, "action_intended", body)?;
+        Ok(Settled::Leave {
+            permit: permit.map(Box::new),
+            trust_after: None,
+            decision,
+        })
+    }
+
+    pub(super) fn deny(
+        &self,
+        writing: &mut Writing<'_>,
+        form: &Form,
+        action: &ActionId,
+        denial: Denial,
+    ) -> Result<Settled, ControlError> {
+        self.tell(writing, form, action, "action_denied", json!(denial))?;
+        if matches!(
+            denial.code,
+            DenialCode::ControlForbidden | DenialCode::ClassUndeclared
+        ) {
+            self.violate(writing, &form.canonical, &denial.reason)?;
+        }
+        Ok(Settled::Denied(Box::new(denial)))
+    }
+
+    pub(super) fn tell(
+        &self,
+        writing: &mut Writing<'_>,
+        form: &Form,
+        action: &ActionId,
+        kind: &'static str,
+        body: Value,
+    ) -> Result<(), ControlError> {
+        writing.append(Draft {
+            stream: Stream::from(&form.canonical.session_id),
+            actor: self.control.around.actor.clone(),
+            kind: Kind::fixed(kind).into(),
+            action_id: Some(action.clone()),
+            body,
+        })?;
+        Ok(())
+    }
+
+    /// What the world has changed since leave was given.
+    pub(super) fn changed_since(
+        &self,
+        proposal: &Proposal,
+        leave: &Leave,
+    ) -> Result<Option<DenialCode>, ControlError> {
+        if leave.permit.is_none() {
+            return Ok(None);
+        }
+        let again = self.see(proposal)?;
+        let form = self.form(&again, leave.before.as_ref(), &leave.session_id)?;
+        Ok(changed(&leave.canonical, &form.canonical))
+    }
+
+    /// Takes leave back: nothing was run, and the permit is gone.
+    pub(super) fn withdraw(&self, leave: Leave, code: DenialCode) -> Result<Answer, ControlError> {
+        let denial = Denial {
+            code,
+            hold_id: leave.permit.as_ref().map(|permit| permit.hold_id.clone()),
+            fingerprint: None,
+            action_id: Some(leave.action_id.clone()),
+            policy_basis: Vec::new(),
+            reason: code.meaning().to_owned(),
+            next: "nothing was run; ask again, and it will be put before an operator anew"
+                .to_owned(),
+        };
+        self.never_ran(&leave, &denial)?;
+        Ok(Answer::Denied(Box::new(Denied {
+            denial,
+            session_id: leave.session_id,
+            resolution: Some(leave.resolution),
+        })))
+    }
+}
+
+/// What is denied because an operator has stopped the session.
+pub(super) fn halted(form: &Form, action: &ActionId, standing: &Standing) -> Option<Denial> {
+    let hold = standing.halted_by.as_ref()?;
+    Some(Denial {
+        hold_id: Some(hold.clone()),
+        next: format!("an operator decides: `safepoint hold show {hold}`"),
+        ..denial(DenialCode::SessionHalted, form, action)
+    })
+}
+
+pub(super) fn denial(code: DenialCode, form: &Form, action: &ActionId) -> Denial {
+    Denial {
+        code,
+        hold_id: None,
+        fingerprint: Some(form.fingerprint),
+        action_id: Some(action.clone()),
+        policy_basis: Vec::new(),
+        reason: code.meaning().to_owned(),
+        next: String::new(),
+    }
+}

@@ -1,0 +1,158 @@
+//! What an action relies on, and how much of that is trusted.
+
+use std::collections::BTreeMap;
+
+use safepoint_authority::{Boundary, Canonical, Level, Trust};
+use safepoint_store::Sql;
+use safepoint_trail::{Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use super::see::Seen;
+use super::{Leave, Passage, Proposal};
+use crate::{Control, ControlError, kept, world};
+
+impl Passage<'_> {
+    /// How much is trusted of what an action relies on, with versions: the program, the
+    /// workspace, and who proposes.
+    pub(super) fn trust_of(
+        &self,
+        seen: &Seen,
+    ) -> Result<BTreeMap<String, (Level, u64)>, ControlError> {
+        let mut boundaries = vec![Boundary::path(&world::text(&self.workspace.root)?)];
+        boundaries.extend(
+            seen.tool
+                .executable
+                .iter()
+                .map(|it| Boundary::tool(&it.path)),
+        );
+        boundaries.extend(seen.provider.iter().map(|name| Boundary::provider(name)));
+        let store = self.control.trail.store();
+        let mut known = BTreeMap::new();
+        for boundary in boundaries {
+            let name = boundary.to_string();
+            let trust: Option<Trust> = store.read(|sql| kept::get(sql, &name))?;
+            let told = trust.map_or((Level::Untrusted, 0), |it| (it.level, it.version));
+            known.insert(name, told);
+        }
+        Ok(known)
+    }
+
+    pub(super) fn is_tool_trusted(
+        &self,
+        seen: &Seen,
+        trust: &BTreeMap<String, (Level, u64)>,
+    ) -> bool {
+        let tool = seen.tool.executable.as_ref();
+        let tool = tool.map(|it| Boundary::tool(&it.path).to_string());
+        let level = tool.and_then(|name| trust.get(&name));
+        level.is_some_and(|(level, _)| *level >= Level::Trusted)
+    }
+
+    /// Whether the workspace, or the workflow, may go without checkpoints.
+    pub(super) fn is_elevated(
+        &self,
+        sql: &mut dyn Sql,
+        proposal: &Proposal,
+    ) -> Result<bool, ControlError> {
+        let mut names = vec![Boundary::path(&world::text(&self.workspace.root)?)];
+        names.extend(
+            proposal
+                .workflow
+                .iter()
+                .map(|name| Boundary::workflow(name)),
+        );
+        for boundary in names {
+            let trust: Option<Trust> = kept::get(sql, &boundary.to_string())?;
+            if trust.is_some_and(|it| it.level == Level::Elevated) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// An approved action went well: evidence, if the rules name it.
+    pub(super) fn prove(
+        &self,
+        writing: &mut Writing<'_>,
+        leave: &Leave,
+    ) -> Result<(), ControlError> {
+        let Some(executable) = &leave.canonical.tool.executable else {
+            return Ok(());
+        };
+        if leave.trust_after.is_none() {
+            return Ok(());
+        }
+        let policy = leave.canonical.policy_version;
+        let boundary = Boundary::tool(&executable.path);
+        self.control
+            .change_trust(writing, boundary, "evidence", |trust, now| {
+                trust.proven(leave.trust_after, policy, now)
+            })
+    }
+
+    /// Somebody tried what they must not: the program and the provider lose their trust at
+    /// once, and every further step of the session asks until an operator has decided.
+    pub(super) fn violate(
+        &self,
+        writing: &mut Writing<'_>,
+        action: &Canonical,
+        what: &str,
+    ) -> Result<(), ControlError> {
+        let now = self.now();
+        let tool = action.tool.executable.as_ref();
+        let tool = tool.map(|it| Boundary::tool(&it.path));
+        let provider = action
+            .provider
+            .as_ref()
+            .map(|name| Boundary::provider(name));
+        for boundary in tool.into_iter().chain(provider) {
+            self.control
+                .change_trust(writing, boundary, "violation", |trust, now| {
+                    trust.violated(what.to_owned(), now)
+                })?;
+        }
+        let standing = kept::get(writing.sql(), action.session_id.as_str())?
+            .unwrap_or_else(|| super::Standing::new(action.session_id.clone(), now));
+        kept::put(
+            writing,
+            &super::Standing {
+                violated: Some(what.to_owned()),
+                // What an operator widened rested on that trust.
+                envelope: None,
+                ..standing
+            },
+        )
+    }
+}
+
+impl Control {
+    /// Changes what is known of a boundary, and tells of it.
+    pub(crate) fn change_trust(
+        &self,
+        writing: &mut Writing<'_>,
+        boundary: Boundary,
+        event: &str,
+        change: impl FnOnce(Trust, safepoint_model::Timestamp) -> Trust,
+    ) -> Result<(), ControlError> {
+        let now = self.around.clock.now();
+        let name = boundary.to_string();
+        let before: Trust =
+            kept::get(writing.sql(), &name)?.unwrap_or_else(|| Trust::new(boundary, now));
+        let after = change(before.clone(), now);
+        if after == before {
+            return Ok(());
+        }
+        kept::put(writing, &after)?;
+        writing.append(Draft {
+            stream: Stream::store(),
+            actor: self.around.actor.clone(),
+            kind: Kind::fixed("trust_changed").into(),
+            action_id: None,
+            body: json!({
+                "boundary": name, "event": event, "from": before.level, "to": after.level,
+                "version": after.version, "evidence": after.evidence, "reason": after.reason,
+            }),
+        })?;
+        Ok(())
+    }
+}

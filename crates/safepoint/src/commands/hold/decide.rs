@@ -1,0 +1,165 @@
+//! `safepoint hold approve`, `deny` and `halt`.
+
+use safepoint_authority::{Choice, Envelope, Hold, Permit};
+use safepoint_control::pass::Verdict;
+use safepoint_model::{Digest, Exit};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::{operator, outside};
+use crate::console::{BAD, FAINT, GOOD, STRONG};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `hold approve`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Approve {
+    /// The hold; the beginning of its id is enough
+    hold: String,
+    /// The fingerprint that `hold show` displayed
+    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint)]
+    fingerprint: Digest,
+    /// The word that `hold show` asks for, where it cannot be undone
+    #[arg(long, value_name = "WORD")]
+    confirm: Option<String>,
+    /// Let the session do this much without asking: JSON, or `@FILE`
+    #[arg(long, value_name = "JSON", conflicts_with = "per_step")]
+    envelope: Option<String>,
+    /// Ask before every further step of the session
+    #[arg(long)]
+    per_step: bool,
+    #[command(flatten)]
+    who: operator::Who,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Arguments of `hold deny` and `hold halt`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Deny {
+    /// The hold; the beginning of its id is enough
+    hold: String,
+    #[command(flatten)]
+    who: operator::Who,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// What a decision prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DecisionReply {
+    hold_id: String,
+    action_id: String,
+    /// What was decided.
+    choice: Choice,
+    /// Where the hold stands now.
+    state: safepoint_authority::HoldState,
+    /// Who decided.
+    operator: String,
+    /// The permit that follows from it.
+    permit: Option<Permit>,
+    /// The signed decision.
+    decision: Option<String>,
+}
+
+fn fingerprint(text: &str) -> Result<Digest, String> {
+    text.parse()
+        .map_err(|_| "a fingerprint has 64 hexadecimal digits".to_owned())
+}
+
+pub(crate) fn approve(context: &mut Context, arguments: &Approve) -> Result<Exit, CliError> {
+    let envelope = match &arguments.envelope {
+        None => None,
+        Some(given) => Some(read_envelope(context, given)?),
+    };
+    let choice = match (&envelope, arguments.per_step) {
+        (Some(_), _) => Choice::Modify,
+        (None, true) => Choice::PerStep,
+        (None, false) => Choice::Continue,
+    };
+    decide(context, &arguments.hold, &arguments.who, |hold| Verdict {
+        hold_id: hold.hold_id.clone(),
+        fingerprint: arguments.fingerprint,
+        choice,
+        envelope,
+        confirm: arguments.confirm.clone(),
+        reason: arguments.reason.clone(),
+    })
+}
+
+pub(crate) fn deny(context: &mut Context, arguments: &Deny) -> Result<Exit, CliError> {
+    no(context, arguments, Choice::Deny)
+}
+
+pub(crate) fn halt(context: &mut Context, arguments: &Deny) -> Result<Exit, CliError> {
+    no(context, arguments, Choice::Halt)
+}
+
+fn no(context: &mut Context, arguments: &Deny, choice: Choice) -> Result<Exit, CliError> {
+    decide(context, &arguments.hold, &arguments.who, |hold| Verdict {
+        hold_id: hold.hold_id.clone(),
+        // A no needs no look at the form: it lets nothing happen.
+        fingerprint: hold.fingerprint,
+        choice,
+        envelope: None,
+        confirm: None,
+        reason: arguments.reason.clone(),
+    })
+}
+
+fn decide(
+    context: &mut Context,
+    prefix: &str,
+    who: &operator::Who,
+    verdict: impl FnOnce(&Hold) -> Verdict,
+) -> Result<Exit, CliError> {
+    let control = context.control()?;
+    operator::refuse_agents(context, &control)?;
+    let desk = context.desk(&control);
+    let hold = desk.hold(prefix)?;
+    let (operator, signing) = operator::choose(context, &desk, who)?;
+    let verdict = verdict(&hold);
+    let (decided, permit) = desk.decide(&verdict, &operator, &*signing)?;
+    let reply = DecisionReply {
+        hold_id: decided.hold_id.to_string(),
+        action_id: decided.action_id.to_string(),
+        choice: verdict.choice,
+        state: decided.state,
+        operator: operator.name.clone(),
+        permit,
+        decision: decided.decisions.last().map(|it| it.note().to_owned()),
+    };
+    context.console.value(&reply, |reply| {
+        let word = match (reply.choice.is_yes(), &reply.permit) {
+            (true, Some(_)) => format!("{GOOD}approved{GOOD:#}"),
+            (true, None) => format!("{GOOD}noted{GOOD:#}, another operator is needed"),
+            (false, _) => format!("{BAD}{}{BAD:#}", reply.choice.as_str()),
+        };
+        let mut shown = format!(
+            "{word}  {STRONG}{}{STRONG:#}  by {}\n",
+            reply.hold_id, reply.operator
+        );
+        if let Some(permit) = &reply.permit {
+            shown.push_str(&format!(
+                "{FAINT}permit{FAINT:#}    {}, once, until {}\n",
+                permit.permit_id, permit.expires_at
+            ));
+        }
+        shown
+    })?;
+    Ok(Exit::Done)
+}
+
+fn read_envelope(context: &Context, given: &str) -> Result<Envelope, CliError> {
+    let bytes = outside::text_or_file(context, given)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Envelope::read(&text).map_err(|error| {
+        let source = std::error::Error::source(&error).map(|it| format!(": {it}"));
+        CliError::Invalid {
+            message: format!("`--envelope`: {error}{}", source.unwrap_or_default()),
+            suggestion: "for example `{\"actions\": [\"file.*\"], \"paths\": [\"/srv/site\"], \"side_effects\": [\"read\", \"write\"], \"uses\": 20}`",
+        }
+    })
+}

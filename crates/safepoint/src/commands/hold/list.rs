@@ -1,0 +1,96 @@
+//! `safepoint hold list` and `safepoint hold show`.
+
+use safepoint_authority::{HoldState, Pending};
+use safepoint_model::{Exit, text};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::show;
+use crate::console::{FAINT, Mode, STRONG};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `hold list`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Those that are settled too, the newest first
+    #[arg(long)]
+    all: bool,
+    /// At most so many
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    limit: u32,
+}
+
+/// Arguments of `hold show`
+#[derive(Debug, clap::Args)]
+pub(crate) struct One {
+    /// The hold; the beginning of its id is enough
+    hold: String,
+}
+
+/// What `hold list` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct HoldList {
+    /// The oldest first.
+    holds: Vec<Pending>,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let control = context.control()?;
+    let desk = context.desk(&control);
+    let holds = match arguments.all {
+        true => desk.holds(arguments.limit)?,
+        false => desk.waiting()?,
+    };
+    let shown = holds.iter().take(arguments.limit as usize);
+    let reply = HoldList {
+        holds: shown.map(safepoint_authority::Hold::pending).collect(),
+    };
+    if context.console.mode == Mode::Ndjson {
+        for hold in &reply.holds {
+            context.console.json(hold)?;
+        }
+        return Ok(Exit::Done);
+    }
+    let width = context.console.width();
+    context.console.value(&reply, |reply| {
+        if reply.holds.is_empty() {
+            return "Nothing waits.\n".to_owned();
+        }
+        reply.holds.iter().map(|hold| line(hold, width)).collect()
+    })?;
+    Ok(Exit::Done)
+}
+
+fn line(hold: &Pending, width: usize) -> String {
+    let state = match hold.state {
+        HoldState::Pending => "waits",
+        HoldState::Approved => "approved",
+        HoldState::Denied => "denied",
+        HoldState::Halted => "halted",
+        HoldState::Expired => "expired",
+    };
+    let since = hold.since.to_string();
+    let summary = text::line(&hold.canonical_request_summary).text;
+    let head = format!(
+        "{}  {}  {state:<8}  {:<12}  ",
+        hold.hold_id,
+        since.get(..19).unwrap_or(&since),
+        hold.reversibility_class.as_str()
+    );
+    let room = width.saturating_sub(head.chars().count()).max(20);
+    format!(
+        "{STRONG}{}{STRONG:#}  {FAINT}{}{FAINT:#}  {state:<8}  {:<12}  {}\n",
+        hold.hold_id,
+        since.get(..19).unwrap_or(&since),
+        hold.reversibility_class.as_str(),
+        text::shorten(&summary, room)
+    )
+}
+
+pub(crate) fn show(context: &mut Context, arguments: &One) -> Result<Exit, CliError> {
+    let control = context.control()?;
+    let hold = context.desk(&control).hold(&arguments.hold)?;
+    context.console.value(&hold.pending(), show::page)?;
+    Ok(Exit::Done)
+}

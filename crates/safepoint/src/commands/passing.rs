@@ -1,0 +1,314 @@
+//! What `exec`, `run` and `mutate` have in common: how a proposal is made, how a denial is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
+use safepoint_control::pass::{Act, Answer, Mode, Passage, Proposal, Stdin};
+use safepoint_control::{AtlasFile, Control, ControlError};
+use safepoint_fence::{Fence, Listing, default_caches};
+use safepoint_gates::Resolution;
+use safepoint_model::{Span, text};
+use safepoint_state::{Progress, State, Workspace};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{operator, tui};
+use crate::console::{BAD, FAINT, HINT, STRONG};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::settings::CheckpointMode;
+
+/// Flags of everything that passes
+#[derive(Debug, clap::Args)]
+pub(crate) struct Flags {
+    /// When a person is asked: before everything, where the rules say so, or never
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    checkpoint: Option<CheckpointMode>,
+    /// Never open the operator's terminal: what needs a person is denied
+    #[arg(long)]
+    pub(crate) no_tui: bool,
+    /// Only tell what would be said: nothing is run, and nothing is written
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Wait so long for an operator elsewhere to decide, such as `5m`
+    #[arg(long, value_name = "TIME")]
+    wait: Option<Span>,
+    /// Stop it after so long, such as `10m`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<Span>,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) objective: Option<String>,
+    /// The session it belongs to; without one, that of the workspace
+    #[arg(long, value_name = "ID", env = "SAFEPOINT_SESSION")]
+    session: Option<String>,
+    /// Whose model or service proposes it
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The only effects it may have: read, write, exec, network, secret, delegate
+    #[arg(long, value_name = "EFFECT", value_delimiter = ',', value_parser = effect)]
+    declare: Vec<SideEffect>,
+    /// Use this permit
+    #[arg(long, value_name = "ID")]
+    permit: Option<String>,
+    /// Do not fence the command in: it may write outside the workspace
+    #[arg(long)]
+    no_fence: bool,
+}
+
+fn mode(text: &str) -> Result<CheckpointMode, String> {
+    match text {
+        "always" => Ok(CheckpointMode::Always),
+        "policy" => Ok(CheckpointMode::Policy),
+        "never" => Ok(CheckpointMode::Never),
+        _ => Err("it is `always`, `policy` or `never`".to_owned()),
+    }
+}
+
+fn effect(text: &str) -> Result<SideEffect, String> {
+    const ALL: [SideEffect; 6] = [
+        SideEffect::Read,
+        SideEffect::Write,
+        SideEffect::Exec,
+        SideEffect::Network,
+        SideEffect::Secret,
+        SideEffect::Delegate,
+    ];
+    let found = ALL.into_iter().find(|effect| effect.as_str() == text);
+    found.ok_or_else(|| {
+        "it is `read`, `write`, `exec`, `network`, `secret` or `delegate`".to_owned()
+    })
+}
+
+/// Everything that the passage borrows.
+pub(crate) struct Room {
+    pub(crate) control: Control,
+    pub(crate) state: State,
+    pub(crate) workspace: Workspace,
+    pub(crate) progress: Progress,
+    atlases: Vec<AtlasFile>,
+    own: Vec<PathBuf>,
+    home: Option<PathBuf>,
+    hold_timeout: Span,
+    fence: Option<Fence>,
+}
+
+impl Room {
+    pub(crate) fn open(context: &mut Context, flags: &Flags) -> Result<Self, CliError> {
+        let workspace = context.workspace()?;
+        let named = context.atlases()?;
+        let atlases = match named.is_empty() {
+            true => vec![AtlasFile::built_in()?],
+            false => named
+                .iter()
+                .map(|path| AtlasFile::read(path))
+                .collect::<Result<_, _>>()?,
+        };
+        let (control, state) = context.control_and_state()?;
+        Ok(Self {
+            control,
+            state,
+            own: context.own_places(),
+            home: crate::world::home_of_user(),
+            hold_timeout: context.settings.hold_timeout.value,
+            fence: match flags.no_fence {
+                true => None,
+                false => Some(fence(context, &workspace)),
+            },
+            workspace,
+            progress: Progress::default(),
+            atlases,
+        })
+    }
+
+    pub(crate) fn passage(&self) -> Passage<'_> {
+        Passage {
+            control: &self.control,
+            state: &self.state,
+            workspace: &self.workspace,
+            atlases: self.atlases.clone(),
+            own: self.own.clone(),
+            home: self.home.clone(),
+            hold_timeout: self.hold_timeout,
+            fence: self.fence.clone(),
+            progress: &self.progress,
+        }
+    }
+
+    /// What somebody wants to do here.
+    pub(crate) fn proposal(
+        &self,
+        context: &Context,
+        flags: &Flags,
+        act: Act,
+        stdin: Stdin,
+    ) -> Result<Proposal, CliError> {
+        let directory =
+            std::fs::canonicalize(&context.directory).map_err(|error| CliError::File {
+                action: "find",
+                path: context.directory.clone(),
+                error,
+            })?;
+        let session = match &flags.session {
+            Some(prefix) => Some(self.control.find(prefix)?),
+            None => None,
+        };
+        let permit = flags.permit.as_deref().map(str::parse).transpose();
+        let permit = permit.map_err(|_| CliError::Invalid {
+            message: "that is not a permit".into(),
+            suggestion: "`safepoint permit list` shows them",
+        })?;
+        let setting = &context.settings.checkpoint;
+        // What an administrator has set, no flag changes.
+        let managed = setting.origin == crate::settings::Origin::Managed;
+        let mode = match (managed, flags.checkpoint) {
+            (false, Some(mode)) => mode,
+            _ => setting.value,
+        };
+        Ok(Proposal {
+            act,
+            directory,
+            variables: context.environment.variables(),
+            stdin,
+            session,
+            provider: flags.provider.clone(),
+            objective: flags.objective.clone(),
+            workflow: None,
+            mode: match mode {
+                CheckpointMode::Always => Mode::Always,
+                CheckpointMode::Policy => Mode::Policy,
+                CheckpointMode::Never => Mode::Never,
+            },
+            declared: match flags.declare.is_empty() {
+                true => None,
+                false => Some(flags.declare.iter().copied().collect()),
+            },
+            said: None,
+            bounds: None,
+            permit,
+        })
+    }
+}
+
+/// Where a command may write without asking: in the workspace, in temporary folders, and in
+/// the caches of build tools.
+pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
+    let mut writable = vec![workspace.root.clone(), "/tmp".into(), "/var/tmp".into()];
+    // Whoever asks sets the variables, so none of them says where it may write.
+    if let Some(home) = crate::world::home_of_user() {
+        writable.extend(default_caches(&home, |_| None));
+    }
+    Fence {
+        writable,
+        hidden: context.own_places(),
+        listing: Listing::Everywhere,
+    }
+}
+
+impl Flags {
+    /// Those of a change under a checkpoint: what its checkpoint is, it says itself.
+    pub(crate) fn of_session(session: Option<String>) -> Self {
+        Self {
+            checkpoint: None,
+            no_tui: true,
+            dry_run: false,
+            wait: None,
+            timeout: None,
+            objective: None,
+            session,
+            provider: None,
+            declare: Vec::new(),
+            permit: None,
+            no_fence: true,
+        }
+    }
+
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.timeout
+            .map(|span| Duration::from_micros(span.as_micros()))
+    }
+}
+
+/// How often to look whether somebody has decided.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Asks, and where a person must decide lets them: here and now on a terminal, or elsewhere
+/// for as long as `--wait` says.
+pub(crate) fn ask(
+    context: &Context,
+    room: &Room,
+    flags: &Flags,
+    who: &operator::Who,
+    proposal: &Proposal,
+) -> Result<Answer, CliError> {
+    let passage = room.passage();
+    let answer = passage.ask(proposal)?;
+    if tui::decide_in_place(context, &room.control, flags, who, &answer)? {
+        return Ok(passage.ask(proposal)?);
+    }
+    let Answer::Denied(mut denied) = answer else {
+        return Ok(answer);
+    };
+    let waits = denied.denial.code == DenialCode::ApprovalRequired;
+    let (Some(limit), Some(hold), true) = (flags.wait, denied.denial.hold_id.clone(), waits) else {
+        return Ok(Answer::Denied(denied));
+    };
+    let desk = context.desk(&room.control);
+    let mut left = Duration::from_micros(limit.as_micros());
+    while !left.is_zero() {
+        if desk.hold(hold.as_str())?.state != HoldState::Pending {
+            return Ok(passage.ask(proposal)?);
+        }
+        let step = left.min(LOOK);
+        std::thread::sleep(step);
+        left -= step;
+    }
+    match desk.give_up(&denied.denial) {
+        Ok(given_up) => {
+            denied.denial = given_up;
+            Ok(Answer::Denied(denied))
+        }
+        Err(ControlError::Meanwhile(_)) => Ok(passage.ask(proposal)?),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A denial, as it is printed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DenialReply {
+    pub(crate) denial: Denial,
+    /// The session it is about.
+    pub(crate) session_id: Option<String>,
+    /// What the gates said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resolution: Option<Resolution>,
+}
+
+/// A denial for people.
+pub(crate) fn show_denial(reply: &DenialReply) -> String {
+    let safe = |text: &str| text::line(text).text;
+    let denial = &reply.denial;
+    let mut shown = format!(
+        "{BAD}denied{BAD:#}  {}  {FAINT}{}{FAINT:#}\n",
+        safe(&denial.reason),
+        denial.code.name()
+    );
+    if let Some(hold) = &denial.hold_id {
+        shown.push_str(&format!("{STRONG}hold{STRONG:#}    {hold}\n"));
+    }
+    if let Some(resolution) = &reply.resolution {
+        for question in &resolution.questions {
+            shown.push_str(&format!(
+                "{STRONG}asks{STRONG:#}    {} {FAINT}({}/{}){FAINT:#}\n",
+                safe(&question.question),
+                safe(&question.checkpoint_id),
+                safe(&question.question_id)
+            ));
+        }
+    }
+    if !denial.next.is_empty() {
+        shown.push_str(&format!("{HINT}next{HINT:#}    {}\n", safe(&denial.next)));
+    }
+    shown
+}

@@ -1,0 +1,375 @@
+//! Runs a workflow: each step passes, is checked, and is kept or taken back.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use safepoint_authority::Denial;
+use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, Stdin};
+use safepoint_control::{Doing, OnFailure, Workflow, WorkflowStep};
+use safepoint_gates::{Decision, Event, Request};
+use safepoint_model::{Exit, SessionId, text};
+use safepoint_state::Goal;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Arguments;
+use crate::commands::exec::ExecReply;
+use crate::commands::passing::{self, DenialReply, Room, show_denial};
+use crate::console::{BAD, FAINT, GOOD, Mode, STRONG};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What `run WORKFLOW` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RunReply {
+    /// The workflow's name.
+    workflow: String,
+    /// What it was run for.
+    objective: Option<String>,
+    /// `ok`, `failed`, `denied` or `interrupted`.
+    outcome: &'static str,
+    /// What stopped it, if it was denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denial: Option<Denial>,
+    /// What was done, in order.
+    steps: Vec<StepReply>,
+}
+
+/// One step.
+#[derive(Serialize, JsonSchema)]
+struct StepReply {
+    id: String,
+    /// `ok`, `failed`, `denied`, `rolled_back`, `would_run`.
+    outcome: &'static str,
+    /// What came of its command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<ExecReply>,
+    /// Why it was denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denial: Option<Denial>,
+    /// What else is to be said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// How a step ended.
+struct Done {
+    reply: StepReply,
+    exit: Exit,
+    leave: Option<Box<Leave>>,
+}
+
+pub(super) fn run(
+    context: &mut Context,
+    arguments: &Arguments,
+    name: &str,
+) -> Result<Exit, CliError> {
+    let workflow = Workflow::read(&find(context, name)?)?;
+    if arguments.flags.objective.is_none() {
+        return Err(CliError::Usage(
+            "a workflow is run for something: say what with `--objective TEXT`".to_owned(),
+        ));
+    }
+    let room = Room::open(context, &arguments.flags)?;
+    let mut reply = RunReply {
+        workflow: workflow.name.clone(),
+        objective: arguments.flags.objective.clone(),
+        outcome: "ok",
+        denial: None,
+        steps: Vec::new(),
+    };
+    let mut exit = Exit::Done;
+    for step in &workflow.steps {
+        if context.console.mode == Mode::Text {
+            context.console.say(&format!("step {}", step.id));
+        }
+        let done = one(context, arguments, &room, &workflow, step)?;
+        let failed = done.exit != Exit::Done;
+        let denial = done.reply.denial.clone();
+        reply.steps.push(done.reply);
+        if !failed {
+            continue;
+        }
+        // Denied stays denied: going on after a step that was not let through is a way around it.
+        let denied = matches!(done.exit, Exit::Denied | Exit::WouldBeDenied);
+        if step.on_failure == OnFailure::Continue && !denied && done.exit != Exit::Interrupted {
+            continue;
+        }
+        if step.on_failure == OnFailure::RollBack
+            && let Some(leave) = &done.leave
+        {
+            take_back(&room, leave)?;
+            if let Some(last) = reply.steps.last_mut() {
+                last.outcome = "rolled_back";
+            }
+        }
+        exit = done.exit;
+        reply.denial = denial;
+        reply.outcome = match exit {
+            Exit::Denied | Exit::WouldBeDenied => "denied",
+            Exit::Interrupted => "interrupted",
+            _ => "failed",
+        };
+        break;
+    }
+    context.console.value(&reply, show)?;
+    Ok(exit)
+}
+
+/// The file that a name means.
+fn find(context: &Context, name: &str) -> Result<PathBuf, CliError> {
+    let given = context.directory.join(name);
+    if given.is_file() {
+        return Ok(given);
+    }
+    let root = context.workspace()?.root;
+    let known = root
+        .join(".safepoint/workflows")
+        .join(format!("{name}.yaml"));
+    let plain = !name.contains('/') && !name.contains("..");
+    match plain && known.is_file() {
+        true => Ok(known),
+        false => Err(CliError::NotFound {
+            what: "workflow",
+            name: name.to_owned(),
+        }),
+    }
+}
+
+fn one(
+    context: &mut Context,
+    arguments: &Arguments,
+    room: &Room,
+    workflow: &Workflow,
+    step: &WorkflowStep,
+) -> Result<Done, CliError> {
+    let doing = step.doing().map_err(CliError::Usage)?;
+    let done = match doing {
+        Doing::Command(argv) => command(context, arguments, room, workflow, step, argv.to_vec())?,
+        Doing::Change(operation) => change(context, arguments, step, operation)?,
+        Doing::Request { action, params } => {
+            request(context, arguments, room, step, action, params)?
+        }
+    };
+    let check = step
+        .verify
+        .as_ref()
+        .filter(|_| done.exit == Exit::Done && !arguments.flags.dry_run);
+    let Some(line) = check else {
+        return Ok(done);
+    };
+    let argv = vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()];
+    let checked = command(context, arguments, room, workflow, &unsaid(step), argv)?;
+    if checked.exit == Exit::Done {
+        return Ok(done);
+    }
+    Ok(Done {
+        reply: StepReply {
+            outcome: checked.reply.outcome,
+            denial: checked.reply.denial,
+            detail: Some(format!("its check did not hold: {line}")),
+            ..done.reply
+        },
+        exit: checked.exit,
+        leave: done.leave,
+    })
+}
+
+/// The same step, for its check: what it said of itself is not about that.
+fn unsaid(step: &WorkflowStep) -> WorkflowStep {
+    WorkflowStep {
+        action: None,
+        effects: None,
+        ..step.clone()
+    }
+}
+
+fn command(
+    context: &mut Context,
+    arguments: &Arguments,
+    room: &Room,
+    workflow: &Workflow,
+    step: &WorkflowStep,
+    argv: Vec<String>,
+) -> Result<Done, CliError> {
+    let passage = room.passage();
+    let mut proposal =
+        room.proposal(context, &arguments.flags, Act::Command(argv), Stdin::Empty)?;
+    proposal.workflow = Some(workflow.name.clone());
+    proposal.bounds.clone_from(&workflow.envelope);
+    proposal.said.clone_from(&step.action);
+    proposal.declared = step.effects.clone().or(proposal.declared);
+    if arguments.flags.dry_run {
+        let rehearsed = passage.rehearse(&proposal)?;
+        return Ok(match rehearsed.denial {
+            None => plain(step, "would_run", Exit::Done),
+            Some(denial) => refused(step, denial, Exit::WouldBeDenied),
+        });
+    }
+    let answer = passing::ask(context, room, &arguments.flags, &arguments.who, &proposal)?;
+    let leave = match answer {
+        Answer::Leave(leave) => leave,
+        Answer::Denied(denied) => return Ok(refused(step, denied.denial, Exit::Denied)),
+    };
+    let limit = step.timeout.or(arguments.flags.timeout);
+    let limit = limit.map(|span| Duration::from_micros(span.as_micros()));
+    let ran = passage.run(&leave, &Stdin::Empty, Capture::Keep, limit)?;
+    Ok(Done {
+        reply: StepReply {
+            id: step.id.clone(),
+            outcome: if ran.outcome == "ok" { "ok" } else { "failed" },
+            detail: (ran.outcome != "ok").then(|| ending(&ran)),
+            run: Some(ExecReply::of(&leave, &ran)),
+            denial: None,
+        },
+        exit: match (ran.ended, ran.outcome) {
+            (Ended::ByItself, "ok") => Exit::Done,
+            (Ended::ByItself, _) => Exit::Failed,
+            _ => Exit::Interrupted,
+        },
+        leave: Some(leave),
+    })
+}
+
+/// A change under a checkpoint, by the command for it: one way, one set of rules.
+fn change(
+    context: &mut Context,
+    arguments: &Arguments,
+    step: &WorkflowStep,
+    operation: &serde_json::Value,
+) -> Result<Done, CliError> {
+    if arguments.flags.dry_run {
+        return Ok(plain(step, "would_run", Exit::Done));
+    }
+    let made = crate::commands::mutate::of_workflow(context, operation, step.verify.as_deref());
+    Ok(match made {
+        Ok(()) => plain(step, "ok", Exit::Done),
+        Err(CliError::Denied(denial)) => refused(step, *denial, Exit::Denied),
+        Err(error) => {
+            let problem = error.problem();
+            Done {
+                reply: StepReply {
+                    detail: Some(problem.message.clone()),
+                    ..plain(step, "failed", Exit::Failed).reply
+                },
+                exit: problem.exit,
+                leave: None,
+            }
+        }
+    })
+}
+
+/// An action that somebody else carries out: only the gates are asked.
+fn request(
+    context: &Context,
+    arguments: &Arguments,
+    room: &Room,
+    step: &WorkflowStep,
+    action: &str,
+    parameters: serde_json::Value,
+) -> Result<Done, CliError> {
+    let act = Act::Change {
+        operations: Vec::new(),
+        deeds: Vec::new(),
+    };
+    let proposal = room.proposal(context, &arguments.flags, act, Stdin::Empty)?;
+    if arguments.flags.dry_run {
+        return Ok(plain(step, "would_run", Exit::Done));
+    }
+    let session: SessionId = room.passage().session(&proposal)?;
+    let event = Event::Request(Request {
+        action: action.to_owned(),
+        parameters,
+        risk: None,
+        conditions: std::collections::BTreeSet::new(),
+    });
+    let judgement = room.control.step(&session, &event)?;
+    let resolution = judgement.resolution;
+    Ok(match resolution.decision {
+        Decision::Allow => plain(step, "ok", Exit::Done),
+        _ => Done {
+            reply: StepReply {
+                detail: Some(resolution.reason),
+                ..plain(step, "denied", Exit::Denied).reply
+            },
+            exit: Exit::Denied,
+            leave: None,
+        },
+    })
+}
+
+fn plain(step: &WorkflowStep, outcome: &'static str, exit: Exit) -> Done {
+    Done {
+        reply: StepReply {
+            id: step.id.clone(),
+            outcome,
+            run: None,
+            denial: None,
+            detail: None,
+        },
+        exit,
+        leave: None,
+    }
+}
+
+fn refused(step: &WorkflowStep, denial: Denial, exit: Exit) -> Done {
+    let mut done = plain(step, "denied", exit);
+    done.reply.denial = Some(denial);
+    done
+}
+
+fn ending(ran: &Ran) -> String {
+    match (ran.ended, ran.exit_code) {
+        (Ended::TimedOut, _) => "it took too long".to_owned(),
+        (Ended::Interrupted, _) => "it was interrupted".to_owned(),
+        (Ended::ByItself, Some(code)) => format!("it ended with {code}"),
+        (Ended::ByItself, None) => "it was killed".to_owned(),
+    }
+}
+
+/// Takes a step back: what it changed, and nothing that came later.
+fn take_back(room: &Room, leave: &Leave) -> Result<(), CliError> {
+    let action = room.state.find_action(leave.action_id.as_str())?;
+    if action.before == action.after {
+        return Ok(());
+    }
+    let goal = Goal::Without {
+        action: &action,
+        verb: "undo",
+    };
+    room.state
+        .restore(&room.workspace, &goal, &[], &room.progress)?;
+    Ok(())
+}
+
+fn show(reply: &RunReply) -> String {
+    let mut shown = String::new();
+    for step in &reply.steps {
+        let (style, word) = match step.outcome {
+            "ok" | "would_run" => (GOOD, step.outcome),
+            other => (BAD, other),
+        };
+        let detail = step.detail.as_deref().unwrap_or_default();
+        shown.push_str(&format!(
+            "{style}{word:<11}{style:#} {STRONG}{}{STRONG:#}  {}\n",
+            text::line(&step.id).text,
+            text::line(detail).text
+        ));
+        if let Some(run) = &step.run {
+            for line in run.output().lines().take(20) {
+                shown.push_str(&format!(
+                    "            {FAINT}{}{FAINT:#}\n",
+                    text::line(line).text
+                ));
+            }
+        }
+        if let Some(denial) = &step.denial {
+            shown.push_str(&show_denial(&DenialReply {
+                denial: denial.clone(),
+                session_id: None,
+                resolution: None,
+            }));
+        }
+    }
+    shown
+}

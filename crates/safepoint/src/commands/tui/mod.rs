@@ -1,0 +1,175 @@
+//! `safepoint tui`: the operator's terminal, connected to what waits.
+
+mod preview;
+
+use std::io::IsTerminal;
+
+use safepoint_authority::{DenialCode, Hold, Operator};
+use safepoint_control::Control;
+use safepoint_control::pass::{Answer, Desk, Signing};
+use safepoint_model::{Exit, HoldId};
+use safepoint_trail::{Query, Stream, TrailError};
+use safepoint_tui::{Moment, Options, Palette, Until, Verdict};
+
+use super::operator::{self, Who};
+use super::passing::Flags;
+use crate::console::Mode;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::world::SystemClock;
+
+/// Arguments of `tui`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    who: Who,
+}
+
+/// How many entries of a session are shown.
+const MOST_MOMENTS: usize = 500;
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let control = context.control()?;
+    operator::refuse_agents(context, &control)?;
+    open(context, &control, &arguments.who, Until::Left)?;
+    Ok(Exit::Done)
+}
+
+/// Whether the operator's terminal can be opened here.
+fn is_possible() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Lets an operator decide here and now, where that is possible: on a terminal, with a key,
+/// and not for an agent. Whether it is to be asked for again.
+pub(super) fn decide_in_place(
+    context: &Context,
+    control: &Control,
+    flags: &Flags,
+    who: &Who,
+    answer: &Answer,
+) -> Result<bool, CliError> {
+    let Answer::Denied(denied) = answer else {
+        return Ok(false);
+    };
+    let waits = denied.denial.code == DenialCode::ApprovalRequired;
+    let asked = !flags.no_tui && context.console.mode == Mode::Text && is_possible();
+    if !waits || !asked || operator::refuse_agents(context, control).is_err() {
+        return Ok(false);
+    }
+    open(context, control, who, Until::Empty)?;
+    Ok(true)
+}
+
+/// Opens the operator's terminal, until it is left or nothing waits.
+pub(super) fn open(
+    context: &Context,
+    control: &Control,
+    who: &Who,
+    until: Until,
+) -> Result<(), CliError> {
+    let desk = context.desk(control);
+    let (operator, signing) = operator::choose(context, &desk, who)?;
+    let no_color = context.environment.path("NO_COLOR").is_some();
+    let options = Options {
+        palette: match no_color {
+            true => Palette::None,
+            false => Palette::Sixteen,
+        },
+        until,
+        operator: Some(operator.name.clone()),
+    };
+    let mut terminal = Terminal {
+        control,
+        desk,
+        operator,
+        signing,
+    };
+    safepoint_tui::run(&mut terminal, &SystemClock, &options).map_err(|error| {
+        CliError::Invalid {
+            message: format!("the operator's terminal cannot be opened: {error}"),
+            suggestion: "`safepoint hold list` and `safepoint hold approve` work without one",
+        }
+    })?;
+    Ok(())
+}
+
+/// What waits, and where decisions go.
+struct Terminal<'a> {
+    control: &'a Control,
+    desk: Desk<'a>,
+    operator: Operator,
+    signing: Box<dyn Signing>,
+}
+
+impl safepoint_tui::Desk for Terminal<'_> {
+    fn queue(&mut self) -> Result<Vec<safepoint_authority::Pending>, String> {
+        let waiting = self.desk.waiting().map_err(told)?;
+        Ok(waiting.iter().map(Hold::pending).collect())
+    }
+
+    fn preview(&mut self, hold: &HoldId) -> Result<Vec<String>, String> {
+        let hold = self.desk.hold(hold.as_str()).map_err(told)?;
+        Ok(preview::of(&hold.canonical))
+    }
+
+    fn timeline(&mut self, hold: &HoldId) -> Result<Vec<Moment>, String> {
+        let hold = self.desk.hold(hold.as_str()).map_err(told)?;
+        let query = Query {
+            streams: vec![Stream::from(&hold.canonical.session_id)],
+            ..Query::default()
+        };
+        let mut moments = Vec::new();
+        self.control
+            .trail()
+            .entries(&query, |entry| -> Result<_, TrailError> {
+                if entry.kind.as_str() != "SessionState" {
+                    moments.push(Moment {
+                        time: entry.time,
+                        kind: entry.kind.to_string(),
+                        text: entry.body.clone(),
+                    });
+                }
+                Ok(safepoint_store::Flow::More)
+            })
+            .map_err(told)?;
+        let first = moments.len().saturating_sub(MOST_MOMENTS);
+        Ok(moments.split_off(first))
+    }
+
+    fn decide(&mut self, verdict: &Verdict) -> Result<String, String> {
+        let verdict = safepoint_control::pass::Verdict {
+            hold_id: verdict.hold_id.clone(),
+            fingerprint: verdict.fingerprint,
+            choice: verdict.choice,
+            envelope: verdict.envelope.clone(),
+            confirm: verdict.confirm.clone(),
+            reason: verdict.reason.clone(),
+        };
+        let (hold, permit) = self
+            .desk
+            .decide(&verdict, &self.operator, &*self.signing)
+            .map_err(told)?;
+        Ok(match permit {
+            Some(permit) => format!(
+                "{}: approved, good until {}",
+                hold.hold_id, permit.expires_at
+            ),
+            None if verdict.choice.is_yes() => {
+                format!("{}: noted, another operator is needed", hold.hold_id)
+            }
+            None => format!("{}: {}", hold.hold_id, verdict.choice.as_str()),
+        })
+    }
+}
+
+/// An error with its causes, in one sentence.
+fn told(error: impl std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,360 @@
+//! `run` from outside: workflows, agents behind their fence, and changes that pass like any action.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+#[path = "support/passage.rs"]
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use support::{approve, bare, denied, exec, exec_with, held, project, run};
+use testkit::TestEnv;
+
+/// An agent that is a script of the project's.
+fn agent(env: &TestEnv, lines: &str) {
+    let path = env.write("project/agent.sh", &format!("#!/bin/sh\n{lines}\n"));
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn st_28_a_change_waits_for_a_person_like_any_action() {
+    let env = held();
+    let checkpoint = env.json(&["checkpoint"])["checkpoint_id"].clone();
+    let checkpoint = checkpoint.as_str().unwrap();
+    let write = json!({"type": "write", "content": "new\n"}).to_string();
+    let change = [
+        "mutate",
+        "a",
+        "--checkpoint",
+        checkpoint,
+        "--operation",
+        &write,
+    ];
+    let (code, reply) = run(&env, &change);
+    assert_eq!(code, 2, "{reply:#}");
+    assert_eq!(reply["error"]["code"], "F502");
+    assert_eq!(reply["success"], false);
+    let hold = reply["denial"]["hold_id"].as_str().unwrap();
+    assert_eq!(
+        fs::read_to_string(env.project().join("a")).unwrap(),
+        "content of a\n"
+    );
+    approve(&env, hold);
+    let (code, reply) = run(&env, &change);
+    assert_eq!(code, 0, "{reply:#}");
+    assert_eq!(
+        fs::read_to_string(env.project().join("a")).unwrap(),
+        "new\n"
+    );
+    // One id from proposal to outcome.
+    let action = reply["action_id"].as_str().unwrap();
+    let story = env.json(&["trail", "list", "--action", action]);
+    let kinds: Vec<&str> = story["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["kind"].as_str().unwrap())
+        .collect();
+    for kind in [
+        "approval_decision",
+        "permit_issued",
+        "mutation_done",
+        "action_ended",
+    ] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+    }
+    let (code, _) = run(
+        &env,
+        &["mutate", "a", "--auto-checkpoint", "--operation", &write],
+    );
+    assert_eq!(code, 2, "a yes is good once");
+}
+
+#[test]
+fn st_28_a_policy_that_denies_denies_a_change() {
+    let env = held();
+    let gone = json!({"type": "delete"}).to_string();
+    let (code, reply) = run(
+        &env,
+        &["mutate", "a", "--auto-checkpoint", "--operation", &gone],
+    );
+    assert_eq!(code, 2, "{reply:#}");
+    assert_eq!(reply["denial"]["code"], "POLICY_DENIED");
+    assert!(env.project().join("a").exists());
+    let other = bare();
+    other.write("project/a", "content of a\n");
+    let (code, _) = run(
+        &other,
+        &["mutate", "a", "--auto-checkpoint", "--operation", &gone],
+    );
+    assert_eq!(code, 0, "without that policy it is made");
+}
+
+#[test]
+fn au_42_a_workflow_runs_its_steps_and_takes_a_failed_one_back() {
+    let env = bare();
+    env.write(
+        "project/.safepoint/workflows/flow.yaml",
+        "name: flow\nsteps:\n  - {id: make, argv: [touch, made], verify: test -f made}\n  \
+         - {id: change, mutate: {target: made, type: write, content: x}}\n  \
+         - {id: fail, argv: [sh, -c, 'echo bad > bad; exit 3'], on_failure: roll_back}\n  \
+         - {id: never, argv: [touch, never]}\n",
+    );
+    let (code, reply) = run(&env, &["run", "flow", "--objective", "see", "--no-tui"]);
+    assert_eq!(code, 1, "{reply:#}");
+    let outcomes: Vec<&Value> = reply["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["outcome"])
+        .collect();
+    assert_eq!(outcomes, ["ok", "ok", "rolled_back"], "{reply:#}");
+    assert_eq!(fs::read_to_string(env.project().join("made")).unwrap(), "x");
+    for name in ["bad", "never"] {
+        assert!(!env.project().join(name).exists(), "{name}");
+    }
+    let (code, _) = run(&env, &["run", "flow", "--objective", "see", "--dry-run"]);
+    assert_eq!(code, 0);
+    assert_eq!(run(&env, &["run", "flow"]).0, 7, "what for");
+    assert_eq!(run(&env, &["run", "none", "--objective", "x"]).0, 8);
+}
+
+#[test]
+fn au_42_a_workflow_keeps_to_what_it_says() {
+    let env = bare();
+    env.write(
+        "project/flow.yaml",
+        "name: flow\nenvelope: {actions: [file.read], side_effects: [read]}\nsteps:\n  \
+         - {id: look, argv: [ls]}\n  - {id: make, argv: [touch, made]}\n",
+    );
+    let (code, reply) = run(
+        &env,
+        &["run", "flow.yaml", "--objective", "see", "--no-tui"],
+    );
+    assert_eq!(code, 2, "{reply:#}");
+    assert_eq!(reply["denial"]["code"], "APPROVAL_REQUIRED");
+    assert!(!env.project().join("made").exists());
+    let hold = reply["denial"]["hold_id"].as_str().unwrap();
+    let shown = env.json(&["hold", "show", hold]);
+    assert_eq!(shown["checkpoint_type"], "outside_envelope", "{shown:#}");
+    assert_eq!(shown["scope_delta"]["actions"][0], "file.write");
+    // A step that is something else than it says is not run either.
+    env.write(
+        "project/says.yaml",
+        "name: says\nsteps:\n  - {id: look, action: file.read, argv: [touch, made]}\n",
+    );
+    let (code, reply) = run(
+        &env,
+        &["run", "says.yaml", "--objective", "see", "--no-tui"],
+    );
+    assert_eq!(
+        (code, &reply["denial"]["code"]),
+        (2, &json!("CLASS_UNDECLARED"))
+    );
+}
+
+#[test]
+fn au_42_an_agent_works_behind_its_fence_and_is_recorded() {
+    let env = bare();
+    env.write("project/a", "content of a\n");
+    env.json(&["operator", "add", "ann"]);
+    let outside = env.root().join("outside");
+    let home = env.home();
+    agent(
+        &env,
+        &format!(
+            "safepoint=\"{}\"\n\
+             echo made > made\n\
+             echo out > {} 2>/dev/null && echo escaped > escaped\n\
+             cat {}/data/operators/ann.key > key 2>/dev/null\n\
+             $safepoint exec --no-tui -- rm a; echo $? > deleted\n\
+             $safepoint exec --no-tui -- kill -0 1; echo $? > killed\n\
+             $safepoint operator add me; echo $? > operator\n\
+             $safepoint --store sqlite:other.db status; echo $? > store\n\
+             true",
+            env!("CARGO_BIN_EXE_safepoint"),
+            outside.display(),
+            home.display()
+        ),
+    );
+    let (code, reply) = run(&env, &["run", "--objective", "try", "--", "./agent.sh"]);
+    assert_eq!(code, 0, "{reply:#}");
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap_or_default();
+    assert_eq!(read("made"), "made\n");
+    assert!(!outside.exists() && read("escaped").is_empty());
+    assert_eq!(read("key"), "", "keys are out of reach");
+    assert_eq!(read("deleted"), "0\n", "the broker runs what is for agents");
+    assert!(!env.project().join("a").exists());
+    assert_eq!(
+        read("killed"),
+        "2\n",
+        "and what waits for a person is denied"
+    );
+    assert_eq!(
+        (read("operator"), read("store")),
+        ("6\n".into(), "6\n".into())
+    );
+    let names: Vec<String> = env.json(&["operator", "list"])["operators"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["ann"]);
+    // All of it is one action that can be undone.
+    let action = reply["action_id"].as_str().unwrap();
+    env.json(&["undo", action]);
+    assert_eq!(read("a"), "content of a\n");
+    assert_eq!(read("made"), "");
+}
+
+#[test]
+fn au_27_rules_that_an_agent_exchanges_are_looked_at_first() {
+    let env = bare();
+    env.json(&["operator", "add", "ann"]);
+    let lax = r#"{"atlas_version": "1.0", "atlas_id": "lax", "version": "1.0.0", "name": "Lax",
+        "description": "All", "policies": [{"policy_id": "all", "type": "allow", "actions": ["*"]}]}"#;
+    env.write("project/lax.yaml", lax);
+    let swap = env.write(
+        "project/swap.sh",
+        "echo 'atlases: [lax.yaml]' > safepoint.yaml\n",
+    );
+    fs::set_permissions(swap, fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, reply) = exec(&env, &["sh", "swap.sh"]);
+    assert_eq!(code, 0, "{reply:#}");
+    let reply = denied(&env, &["ls"], "APPROVAL_REQUIRED");
+    let hold = reply["hold_id"].as_str().unwrap();
+    let shown = env.json(&["hold", "show", hold]);
+    assert_eq!(shown["checkpoint_type"], "policy_boundary");
+    // Nor does a session of one's own choose the rules.
+    fs::remove_file(env.project().join("safepoint.yaml")).unwrap();
+    let begun = env.json(&["session", "start", "--atlas", "lax.yaml"]);
+    let session = begun["session_id"].as_str().unwrap();
+    let (code, reply) = exec_with(&env, &["--session", session], &["ls"]);
+    assert_eq!(
+        (code, &reply["error"]["code"]),
+        (2, &json!("F504")),
+        "{reply:#}"
+    );
+}
+
+#[test]
+fn au_27_no_variable_and_no_flag_opens_the_fence_unseen() {
+    let env = bare();
+    // Not in `/tmp`, which is free for all.
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let outside = place.path().to_owned();
+    let line = format!("echo x > {}/made\n", outside.display());
+    env.write("project/write.sh", &line);
+    for variable in ["TMPDIR", "XDG_CACHE_HOME", "CARGO_HOME", "GOCACHE"] {
+        let mut command = env.command(&["--json", "exec", "--no-tui", "--", "sh", "write.sh"]);
+        command.env(variable, &outside);
+        command.output().unwrap();
+        assert!(!outside.join("made").exists(), "{variable}");
+    }
+    let (code, reply) = exec_with(&env, &["--no-fence"], &["sh", "write.sh"]);
+    assert_eq!(
+        (code, &reply["denial"]["code"]),
+        (2, &json!("APPROVAL_REQUIRED"))
+    );
+    let (code, reply) = exec(&env, &["sh", "-c", "kill -0 $$; sh write.sh"]);
+    assert_eq!(code, 2, "{reply:#}");
+    assert!(!outside.join("made").exists());
+}
+
+#[test]
+fn au_25_a_row_that_was_taken_away_is_missed() {
+    let env = project(support::HELD);
+    let reply = denied(&env, &["cp", "a", "b"], "APPROVAL_REQUIRED");
+    let hold = reply["hold_id"].as_str().unwrap();
+    env.json(&["hold", "halt", hold]);
+    denied(&env, &["ls"], "SESSION_HALTED");
+    let store = rusqlite::Connection::open(env.home().join("data/store.db")).unwrap();
+    let gone = store.execute("DELETE FROM control_documents WHERE kind = 'standing'", []);
+    assert!(gone.unwrap() > 0);
+    drop(store);
+    let (code, reply) = exec(&env, &["ls"]);
+    assert_eq!(
+        (code, &reply["error"]["code"]),
+        (2, &json!("F520")),
+        "{reply:#}"
+    );
+}
+
+#[test]
+fn au_27_whoever_waits_in_vain_is_denied() {
+    let env = held();
+    let (code, reply) = exec_with(&env, &["--wait", "300ms"], &["cp", "a", "b"]);
+    assert_eq!(
+        (code, &reply["denial"]["code"]),
+        (2, &json!("TIMED_OUT")),
+        "{reply:#}"
+    );
+    assert!(!env.project().join("b").exists());
+    let list = env.json(&["hold", "list"]);
+    assert_eq!(list["holds"], json!([]), "nothing is left waiting");
+}
+
+#[test]
+fn au_22_whoever_waits_goes_on_when_somebody_says_yes() {
+    let env = held();
+    let words = [
+        "--json", "exec", "--no-tui", "--wait", "10m", "--", "cp", "a", "b",
+    ];
+    let waiting = env
+        .command(&words)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let hold = loop {
+        let list = env.json(&["hold", "list"]);
+        if let Some(hold) = list["holds"][0]["hold_id"].as_str() {
+            break hold.to_owned();
+        }
+    };
+    approve(&env, &hold);
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(env.project().join("b").exists());
+}
+
+#[test]
+fn au_21_trust_permits_and_operators_change_by_an_operators_word_alone() {
+    let env = bare();
+    let grant = ["trust", "grant", "tool:/usr/bin/git"];
+    assert_eq!(run(&env, &grant).0, 6, "nobody decides yet");
+    env.json(&["operator", "add", "ann"]);
+    env.json(&grant);
+    let said = env.json(&["trail", "list", "--kind", "operator_said"]);
+    let word = said["entries"][0]["body"]["word"].as_str().unwrap();
+    assert!(word.contains("trust tool:/usr/bin/git trusted"), "{word}");
+    assert_eq!(said["entries"][0]["actor"], "operator:ann");
+    // Without the key of the first, no second comes in, and nothing is trusted.
+    let key = env.home().join("data/operators/ann.key");
+    let kept = fs::read(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    for words in [
+        &["operator", "add", "eve"][..],
+        &["operator", "remove", "ann"],
+        &["trust", "revoke", "tool:/usr/bin/git"],
+    ] {
+        assert_eq!(run(&env, words).0, 6, "{words:?}");
+    }
+    fs::write(&key, kept).unwrap();
+    env.json(&["operator", "add", "eve"]);
+    assert_eq!(
+        env.json(&["operator", "list"])["operators"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+}
