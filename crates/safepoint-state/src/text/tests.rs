@@ -101,8 +101,12 @@ proptest! {
         let patch = unified(&hunks);
         let by_patch = patched(&old, &patch, "patch", &["-p1", "--binary", "-i", "patch"]);
         prop_assert_eq!(&by_patch, &new);
-        let by_git = patched(&old, &patch, "git", &["apply", "--unidiff-zero", "patch"]);
-        prop_assert_eq!(&by_git, &new);
+        // Without context git puts a removal at the end of a file in another place, also from
+        // the patches of GNU diff: `a\na` without a newline to `b\na\n`.
+        if context > 0 {
+            let by_git = patched(&old, &patch, "git", &["apply", "patch"]);
+            prop_assert_eq!(&by_git, &new);
+        }
     }
 
     // Distinct lines leave one way to align them. With repeated lines git's
