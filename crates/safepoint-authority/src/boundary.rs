@@ -89,7 +89,7 @@ impl Boundaries {
     /// Looks for boundaries that an action crosses.
     pub fn of(action: &Canonical, standing: &Standing) -> Self {
         let mut triggers = Vec::new();
-        let changes = |role: &str| role != "read" && role != "execute";
+        let changes = |role: &str| !matches!(role, "read" | "execute" | "scratch");
         let outside = action
             .paths
             .iter()

@@ -67,10 +67,18 @@ pub struct Canonical {
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// `exec` for a command, `mutate` for a change under a checkpoint.
+    /// `exec` for a command, `mutate` for a change under a checkpoint, `CLIENT/TOOL` for a tool
+    /// that a client uses itself.
     pub name: String,
     /// The program, if one is started.
     pub executable: Option<Executable>,
+}
+
+impl Tool {
+    /// Whether a client uses it itself.
+    pub fn is_a_clients(&self) -> bool {
+        self.name.contains('/')
+    }
 }
 
 /// A program, by what it is.
@@ -118,7 +126,8 @@ pub struct Workspace {
 pub struct NamedPath {
     /// Where, absolute; links on the way there are resolved, the last name is not.
     pub path: String,
-    /// How it is touched: `read`, `write`, `delete`, `metadata`, `execute`, the gravest.
+    /// How it is touched: `read`, `write`, `delete`, `metadata`, `execute`, the gravest; or
+    /// `scratch`, for what comes and goes in a temporary folder.
     pub role: String,
     /// Whether it lies in the workspace.
     pub inside: bool,

@@ -328,7 +328,27 @@ impl Hold {
     }
 }
 
+/// What a tool is about, by the names that clients use for it.
+const ABOUT: [&str; 5] = ["file_path", "filePath", "path", "notebook_path", "url"];
+
 impl Canonical {
+    /// The one thing a tool is about, if it is about one; otherwise all that it is given.
+    fn told(&self, given: &str) -> String {
+        let fields: BTreeMap<String, serde_json::Value> =
+            serde_json::from_str(given).unwrap_or_default();
+        let about = ABOUT
+            .into_iter()
+            .find_map(|name| fields.get(name)?.as_str());
+        let inside = |path: &str| {
+            let path = path.strip_prefix(&self.workspace.path)?.strip_prefix('/')?;
+            Some(path.to_owned())
+        };
+        match about {
+            Some(about) => inside(about).unwrap_or_else(|| about.to_owned()),
+            None => given.to_owned(),
+        }
+    }
+
     /// What would be done, in a line.
     pub fn summary(&self) -> String {
         let quoted = |word: &String| {
@@ -338,7 +358,14 @@ impl Canonical {
                 false => format!("'{}'", word.replace('\'', r"'\''")),
             }
         };
-        let words: Vec<String> = self.argv.iter().map(quoted).collect();
-        words.join(" ")
+        match (self.tool.is_a_clients(), self.argv.as_slice()) {
+            // A line for its shell, or what its tool is given.
+            (true, [line]) => line.clone(),
+            (true, [name, given]) => format!("{name} {}", self.told(given)),
+            _ => {
+                let words: Vec<String> = self.argv.iter().map(quoted).collect();
+                words.join(" ")
+            }
+        }
     }
 }

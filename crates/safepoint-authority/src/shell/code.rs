@@ -1,12 +1,12 @@
-//! Programs that are given code: shells, interpreters, `sed` and `awk`.
+//! Programs that are given code: shells, interpreters and `sed`.
 //!
-//! Shell text that is known is followed as part of the line. The small
-//! languages of `sed` and `awk` are scanned for what leaves them. Everything
-//! else that is given as text is opaque.
+//! Shell text that is known is followed as part of the line. The small language
+//! of `sed` is scanned for what leaves it. Everything else that is given as text
+//! is opaque.
 
 use crate::deed::Role;
 
-use super::actions::{self, DB_DROP, EXEC, READ, SECRET, WRITE};
+use super::actions::{self, DB_DROP, EXEC, READ, WRITE};
 use super::options;
 use super::run::{Call, because};
 use super::state::{Argument, State};
@@ -58,7 +58,12 @@ pub(super) fn shell(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State)
 }
 
 /// A file that is run.
-fn script(walker: &mut Walker<'_>, call: &Call<'_>, file: Option<&Argument>, state: &State) {
+pub(super) fn script(
+    walker: &mut Walker<'_>,
+    call: &Call<'_>,
+    file: Option<&Argument>,
+    state: &State,
+) {
     let mut deed = actions::deed(EXEC, format!("`{}` runs a script", call.name));
     if let Some(file) = file {
         if file.is_dynamic()
@@ -106,7 +111,14 @@ pub(super) fn interpreter(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut 
             Some("timeit" | "code" | "asyncio" | "pdb" | "idlelib") => {
                 walker.opaque(format!("`{}` runs code that it is given", call.name));
             }
-            Some("json.tool") => super::special::read_all(walker, &parsed.operands, call, state),
+            // The second is written.
+            Some("json.tool") => {
+                let (read, written) = parsed.operands.split_at(parsed.operands.len().min(1));
+                super::special::read_all(walker, read, call, state);
+                for file in written {
+                    walker.file(WRITE, &[(file.clone(), Role::Write)], &because(call), state);
+                }
+            }
             Some(_) => walker.add(actions::deed(EXEC, because(call))),
             None => walker.opaque(format!("`{}` runs code that is not known", call.name)),
         }
@@ -153,8 +165,22 @@ pub(super) fn sed(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     let mut in_place = false;
     for argument in call.arguments {
         match in_place_option(argument.start()) {
-            Some(before) => {
+            Some((before, ending)) => {
                 in_place = true;
+                // An ending with a directory in it puts the old file there.
+                if argument.is_dynamic() || ending.contains('/') {
+                    let directory = ending.rsplit_once('/').map_or("", |(before, _)| before);
+                    let kept = if argument.is_dynamic() {
+                        argument.clone()
+                    } else {
+                        Argument::Pattern {
+                            directory: directory.to_owned(),
+                            text: ending,
+                        }
+                    };
+                    let written = [(kept, Role::Write)];
+                    walker.file(WRITE, &written, "`sed` keeps the old files", state);
+                }
                 if !before.is_empty() {
                     arguments.push(Argument::Known(before));
                 }
@@ -216,22 +242,25 @@ pub(super) fn sed(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     }
 }
 
-/// The options before `-i` in a word that holds it. What follows it is the backup's ending.
-fn in_place_option(text: &str) -> Option<String> {
+/// The options before `-i` in a word that holds it, and the ending of the old files after it.
+fn in_place_option(text: &str) -> Option<(String, String)> {
     if let Some(long) = text.strip_prefix("--") {
-        let name = long.split('=').next().unwrap_or_default();
-        return (!name.is_empty() && "in-place".starts_with(name)).then(String::new);
+        let (name, ending) = long.split_once('=').unwrap_or((long, ""));
+        let is_it = !name.is_empty() && "in-place".starts_with(name);
+        return is_it.then(|| (String::new(), ending.to_owned()));
     }
     let letters = text.strip_prefix('-')?;
     for (at, letter) in letters.char_indices() {
         match letter {
             'i' => {
                 let before = letters.get(..at).unwrap_or_default();
-                return Some(if before.is_empty() {
+                let ending = letters.get(at + 1..).unwrap_or_default().to_owned();
+                let before = if before.is_empty() {
                     String::new()
                 } else {
                     format!("-{before}")
-                });
+                };
+                return Some((before, ending));
             }
             'e' | 'f' | 'l' => return None,
             _ => {}
@@ -243,163 +272,4 @@ fn in_place_option(text: &str) -> Option<String> {
 /// `"${n}p"`: some lines are printed.
 fn is_tame(text: &Argument) -> bool {
     matches!(text, Argument::Pattern { text, .. } if text.chars().all(|next| next.is_ascii_digit() || "*,p".contains(next)))
-}
-
-/// `awk`
-pub(super) fn awk(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
-    let parsed = options::parse(call.arguments, call.entry, false);
-    walker.strange_options(call, &parsed);
-    if call
-        .arguments
-        .iter()
-        .any(|argument| argument.shown().contains("ENVIRON"))
-    {
-        walker.add(actions::deed(
-            SECRET,
-            "`awk` can show every variable".to_owned(),
-        ));
-    }
-    let mut operands = parsed.operands.as_slice();
-    let files = parsed.values(&["-f", "--file"]);
-    if let Some(file) = files.first() {
-        script(walker, call, Some(file), state);
-    } else if let Some((program, rest)) = operands.split_first() {
-        operands = rest;
-        match program.known() {
-            Some(text) => match awk_effects(text) {
-                Some(outputs) => {
-                    for output in outputs {
-                        let target = match output {
-                            Some(file) => Argument::Known(file),
-                            None => Argument::Dynamic {
-                                start: String::new(),
-                                written: "a file that awk chooses".to_owned(),
-                                splits: false,
-                            },
-                        };
-                        walker.file(
-                            WRITE,
-                            &[(target, Role::Write)],
-                            "`awk` prints to a file",
-                            state,
-                        );
-                    }
-                }
-                None => walker.opaque("`awk` is given code that runs programs"),
-            },
-            None => walker.opaque("`awk` is given a program that is not known"),
-        }
-    }
-    let files: Vec<Argument> = operands
-        .iter()
-        .filter(|operand| !operand.start().contains('='))
-        .cloned()
-        .collect();
-    super::special::read_all(walker, &files, call, state);
-}
-
-/// The files an awk program prints to; none when it runs programs.
-fn awk_effects(program: &str) -> Option<Vec<Option<String>>> {
-    let mut outputs = Vec::new();
-    let mut letters = program.chars().peekable();
-    let mut word = String::new();
-    let mut printing = false;
-    let mut depth = 0_i32;
-    let mut last = ' ';
-    while let Some(letter) = letters.next() {
-        if letter.is_alphanumeric() || letter == '_' {
-            word.push(letter);
-            last = letter;
-            continue;
-        }
-        match word.as_str() {
-            "system" | "getline" => return None,
-            "print" | "printf" => {
-                printing = true;
-                depth = 0;
-            }
-            _ => {}
-        }
-        word.clear();
-        match letter {
-            '"' => {
-                let mut text = String::new();
-                while let Some(inner) = letters.next() {
-                    match inner {
-                        '\\' => {
-                            text.push('\\');
-                            letters.next();
-                        }
-                        '"' => break,
-                        _ => text.push(inner),
-                    }
-                }
-            }
-            // Only where it cannot be a division.
-            '/' if matches!(
-                last,
-                ' ' | '(' | ',' | '{' | '}' | ';' | '!' | '~' | '&' | '|'
-            ) =>
-            {
-                while let Some(inner) = letters.next() {
-                    match inner {
-                        '\\' => {
-                            letters.next();
-                        }
-                        '/' => break,
-                        _ => {}
-                    }
-                }
-            }
-            '#' => {
-                for inner in letters.by_ref() {
-                    if inner == '\n' {
-                        break;
-                    }
-                }
-            }
-            '|' => {
-                if letters.peek() == Some(&'|') {
-                    letters.next();
-                } else {
-                    return None;
-                }
-            }
-            '@' => return None,
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            ';' | '}' | '\n' => printing = false,
-            '>' if printing && depth <= 0 => {
-                while letters.peek().is_some_and(|next| matches!(next, '>' | ' ')) {
-                    letters.next();
-                }
-                let mut target = None;
-                if letters.peek() == Some(&'"') {
-                    letters.next();
-                    let mut text = String::new();
-                    for inner in letters.by_ref() {
-                        if inner == '"' {
-                            break;
-                        }
-                        text.push(inner);
-                    }
-                    let rest: String = letters.clone().take(2).collect();
-                    if rest.trim_start().is_empty()
-                        || rest.trim_start().starts_with(['}', ';', '\n'])
-                    {
-                        target = Some(text);
-                    }
-                }
-                outputs.push(target);
-            }
-            _ => {}
-        }
-        if !letter.is_whitespace() {
-            last = letter;
-        }
-    }
-    if matches!(word.as_str(), "system" | "getline") {
-        return None;
-    }
-    Some(outputs)
 }

@@ -10,16 +10,45 @@ use super::run::{Call, because};
 use super::state::{Argument, State};
 use super::walk::Walker;
 
+/// The old way to write options of `tar`: letters without a dash, whose values follow in turn.
+fn unbundled(arguments: &[Argument]) -> Vec<Argument> {
+    let Some((Argument::Known(first), mut rest)) = arguments.split_first() else {
+        return arguments.to_vec();
+    };
+    if first.starts_with('-') || !first.chars().all(|next| next.is_ascii_alphabetic()) {
+        return arguments.to_vec();
+    }
+    let mut words = Vec::new();
+    for letter in first.chars() {
+        words.push(Argument::Known(format!("-{letter}")));
+        if "fCTXbgHKLNVIF".contains(letter)
+            && let Some((value, after)) = rest.split_first()
+        {
+            words.push(value.clone());
+            rest = after;
+        }
+    }
+    words.extend(rest.iter().cloned());
+    words
+}
+
+/// The directories that `tar` changes to: each counts from the one before it.
+fn entered(parsed: &options::Parsed) -> Vec<Argument> {
+    let mut places: Vec<Argument> = Vec::new();
+    for directory in parsed.values(&["-C", "--directory", "--one-top-level"]) {
+        places.push(match (places.last(), directory) {
+            (Some(Argument::Known(before)), Argument::Known(text)) if !text.starts_with('/') => {
+                Argument::Known(format!("{before}/{text}"))
+            }
+            _ => directory.clone(),
+        });
+    }
+    places
+}
+
 /// `tar`, in its old and its new way of writing options.
 pub(super) fn tar(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
-    let mut arguments = call.arguments.to_vec();
-    if let Some(Argument::Known(first)) = arguments.first_mut()
-        && !first.starts_with('-')
-        && first.chars().all(|next| next.is_ascii_alphabetic())
-    {
-        // The old way takes values for its letters in turn; only `f` and `C` are followed so.
-        *first = format!("-{first}");
-    }
+    let arguments = unbundled(call.arguments);
     let parsed = options::parse(&arguments, call.entry, false);
     walker.strange_options(call, &parsed);
     let because = because(call);
@@ -36,24 +65,21 @@ pub(super) fn tar(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     {
         walker.opaque("`tar` reaches another machine");
     }
+    super::tools::named_by_options(walker, call, &parsed, state);
     if parsed.has(&["-x", "--extract", "--get"]) {
         walker.file(READ, &archives, &because, state);
-        let target = match parsed.values(&["-C", "--directory"]).first() {
-            Some(Argument::Known(text)) => Argument::Pattern {
-                directory: text.clone(),
-                text: format!("{text}/*"),
-            },
-            Some(other) => (*other).clone(),
-            None => Argument::Pattern {
-                directory: String::new(),
-                text: "*".to_owned(),
-            },
-        };
+        let mut targets: Vec<(Argument, Role)> = entered(&parsed)
+            .into_iter()
+            .map(|directory| (within(directory), Role::Write))
+            .collect();
+        if targets.is_empty() {
+            targets.push((within(Argument::Known(String::new())), Role::Write));
+        }
         if parsed.has(&["-P", "--absolute-names"]) {
             walker.opaque("`tar -P` writes anywhere");
         }
         if !parsed.has(&["-O", "--to-stdout"]) {
-            walker.file(WRITE, &[(target, Role::Write)], &because, state);
+            walker.file(WRITE, &targets, &because, state);
         }
     } else if parsed.has(&["-t", "--list", "-d", "--diff", "--compare"]) {
         walker.file(READ, &archives, &because, state);
@@ -62,11 +88,28 @@ pub(super) fn tar(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
             .into_iter()
             .map(|(archive, _)| (archive, Role::Write))
             .collect();
-        let read: Vec<(Argument, Role)> = parsed
-            .operands
-            .iter()
-            .map(|operand| (operand.clone(), Role::Read))
-            .collect();
+        let mut read: Vec<(Argument, Role)> = Vec::new();
+        let directories = entered(&parsed);
+        for operand in &parsed.operands {
+            if directories.is_empty() {
+                read.push((operand.clone(), Role::Read));
+            }
+            for directory in &directories {
+                let place = match (directory, operand) {
+                    (Argument::Known(before), Argument::Known(text)) if !text.starts_with('/') => {
+                        Argument::Known(format!("{before}/{text}"))
+                    }
+                    (Argument::Known(before), Argument::Pattern { text, .. })
+                        if !text.starts_with('/') =>
+                    {
+                        // The shell finds the names here, and they are packed there.
+                        within(Argument::Known(before.clone()))
+                    }
+                    _ => operand.clone(),
+                };
+                read.push((place, Role::Read));
+            }
+        }
         for (operand, _) in &read {
             walker.watch_tree(operand, state);
         }
@@ -224,7 +267,22 @@ pub(super) fn truncate(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut Sta
     walker.file(action, &all, &because(call), state);
 }
 
-/// `unzip`, `patch`: files that an archive names, in a directory.
+/// Something in a directory.
+fn within(directory: Argument) -> Argument {
+    match directory {
+        Argument::Known(text) if text.is_empty() => Argument::Pattern {
+            directory: text,
+            text: "*".to_owned(),
+        },
+        Argument::Known(text) => Argument::Pattern {
+            text: format!("{text}/*"),
+            directory: text,
+        },
+        other => other,
+    }
+}
+
+/// `unzip`: files that an archive names, in a directory.
 pub(super) fn unpack(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     let parsed = options::parse(call.arguments, call.entry, false);
     walker.strange_options(call, &parsed);
@@ -237,28 +295,13 @@ pub(super) fn unpack(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State
     if !read.is_empty() {
         walker.file(READ, &read, &because, state);
     }
-    if parsed.has(&["-l", "-t", "-v", "-Z", "-p", "--dry-run", "--list"]) && call.name != "patch"
-        || parsed.has(&["--dry-run"])
-    {
+    if parsed.has(&["-l", "-t", "-v", "-Z", "-p"]) {
         return;
     }
-    for value in parsed.values(&super::run::strings(&call.entry.reads)) {
-        walker.file(READ, &[(value.clone(), Role::Read)], &because, state);
-    }
-    let directory = parsed
-        .values(&["-d", "--directory", "-C"])
-        .first()
-        .map(|value| (*value).clone());
-    let target = match directory {
-        Some(Argument::Known(text)) => Argument::Pattern {
-            text: format!("{text}/*"),
-            directory: text,
-        },
-        Some(other) => other,
-        None => Argument::Pattern {
-            directory: String::new(),
-            text: "*".to_owned(),
-        },
+    let directory = parsed.values(&super::run::strings(&call.entry.writes));
+    let target = match directory.first() {
+        Some(directory) => within((*directory).clone()),
+        None => within(Argument::Known(String::new())),
     };
     walker.file(WRITE, &[(target, Role::Write)], &because, state);
 }

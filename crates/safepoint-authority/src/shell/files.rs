@@ -44,25 +44,63 @@ impl Walker<'_> {
         self.add(deed);
     }
 
+    /// Files of which only the names, sizes and times are looked at: that shows no credential.
+    pub(super) fn names_of(
+        &mut self,
+        action: &str,
+        arguments: &[Argument],
+        because: &str,
+        state: &State,
+    ) {
+        let mut deed = actions::deed(action, because.to_owned());
+        for argument in arguments {
+            let touches = self.touches(argument, Role::Read, state);
+            let known = |touch: &Touch| !matches!(touch.place, Where::Unknown(_));
+            deed.touches.extend(touches.into_iter().filter(known));
+        }
+        self.add(deed);
+    }
+
     /// A name or a pattern, in quotes, that a program looks for itself.
     pub(super) fn watch_name(&mut self, argument: &Argument, state: &State) {
         let text = argument.start();
         let sought = if text.contains(['*', '?', '[']) {
+            let (directory, _) = text.split_once(['*', '?', '[']).unwrap_or_default();
+            let directory = directory.rsplit_once('/').map_or("", |(before, _)| before);
             Argument::Pattern {
-                directory: String::new(),
+                directory: directory.to_owned(),
                 text: text.to_owned(),
             }
         } else {
             Argument::Known(text.to_owned())
         };
-        if !text.starts_with('!') {
-            self.watch(&sought, Role::Read, state);
+        if text.starts_with('!') {
+            return;
+        }
+        self.watch(&sought, Role::Read, state);
+        // A program that searches finds hidden names as well.
+        let name = text.rsplit('/').next().unwrap_or_default();
+        if name.starts_with(['*', '?', '[']) && name.len() > 2 {
+            let hidden = Argument::Pattern {
+                directory: String::new(),
+                text: format!(".{name}"),
+            };
+            self.watch(&hidden, Role::Read, state);
         }
     }
 
     /// A directory that is taken with all that is in it.
     pub(super) fn watch_tree(&mut self, argument: &Argument, state: &State) {
         if let Argument::Known(text) = argument {
+            // A home holds credentials, and so does all that holds a home.
+            let holds = |place: &Where| match (place, self.around.home) {
+                (Where::Exact(path), Some(home)) => home.starts_with(path),
+                _ => false,
+            };
+            if self.places(argument, state).iter().any(holds) {
+                let why = format!("`{}` holds credentials", argument.shown());
+                self.add(actions::deed(SECRET, why));
+            }
             let inside = Argument::Known(format!("{}/x", text.trim_end_matches('/')));
             self.watch(&inside, Role::Read, state);
         }
@@ -112,7 +150,8 @@ impl Walker<'_> {
             for word in command.iter().skip(1).flatten() {
                 let parts =
                     word.split(|next: char| next.is_whitespace() || "'\"|$^\\".contains(next));
-                spoken.extend(parts.filter(|part| part.len() > 3).map(str::to_owned));
+                let tells = |part: &&str| part.len() > 3 || part.len() > 1 && part.starts_with('.');
+                spoken.extend(parts.filter(tells).map(str::to_owned));
             }
         }
         for word in spoken {
@@ -121,10 +160,28 @@ impl Walker<'_> {
     }
 
     fn is_own(&self, touch: &Touch, written: Option<&str>) -> bool {
+        // A pattern that begins with a name reaches only what begins so.
+        let open = written.map(|text| {
+            let mut parts = text.split('/');
+            let open = parts.find(|part| part.contains(['*', '?', '[']));
+            open.unwrap_or("*")
+        });
+        let reaches = |own: &Path, path: &Path| {
+            let Ok(rest) = own.strip_prefix(path) else {
+                return false;
+            };
+            let first = rest
+                .components()
+                .next()
+                .and_then(|it| it.as_os_str().to_str());
+            match (open, first) {
+                (Some(open), Some(first)) if open != "*" => guarded::glob(open, first),
+                _ => true,
+            }
+        };
         let within = |path: &Path, below: bool| {
             self.around.own.iter().any(|own| {
-                path.starts_with(own)
-                    || (below || touch.role == Role::Delete) && own.starts_with(path)
+                path.starts_with(own) || (below || touch.role == Role::Delete) && reaches(own, path)
             })
         };
         let owned = match &touch.place {

@@ -133,24 +133,26 @@ fn subcommand(walker: &mut Walker<'_>, call: &Call<'_>, state: &State) -> State 
             }
             return inside;
         }
-        "show" | "cat-file" | "diff" | "blame" | "annotate" | "grep" | "log" | "archive" => {
+        "show" | "cat-file" | "diff" | "blame" | "annotate" | "grep" | "log" | "archive"
+        | "hash-object" | "whatchanged" | "difftool" | "range-diff" => {
             for argument in arguments {
-                if let Argument::Known(text) = argument
-                    && !text.starts_with('-')
-                {
+                let text = argument.start();
+                if !argument.is_dynamic() && !text.starts_with('-') {
                     let path = text.rsplit(':').next().unwrap_or_default().to_owned();
-                    walker.watch(&Argument::Known(path), crate::Role::Read, &inside);
+                    walker.watch_name(&Argument::Known(path), &inside);
                 }
             }
         }
+        "fetch" | "pull" | "ls-remote" | "fetch-pack" => reach(walker, name, arguments),
         "clone" | "init" => {
-            let operands: Vec<&Argument> = arguments
-                .iter()
-                .filter(|argument| !argument.start().starts_with('-'))
-                .collect();
+            let told = options::parse(arguments, &placed(), false);
+            for place in told.values(&["--separate-git-dir"]) {
+                let made = [(place.clone(), crate::Role::Write)];
+                walker.file(super::actions::WRITE, &made, "`git` makes files", &inside);
+            }
             let skip = usize::from(name == "clone");
-            let target = match operands.get(skip..) {
-                Some([.., last]) => (*last).clone(),
+            let target = match told.operands.get(skip..) {
+                Some([first, ..]) => first.clone(),
                 _ => Argument::Pattern {
                     directory: String::new(),
                     text: "*".to_owned(),
@@ -173,11 +175,8 @@ fn subcommand(walker: &mut Walker<'_>, call: &Call<'_>, state: &State) -> State 
             walker.file(DELETE, &gone, "`git` removes a working tree", &inside);
         }
         "worktree" | "bundle" if matches!(first, Some("add" | "create")) => {
-            if let Some(target) = arguments
-                .iter()
-                .skip(1)
-                .find(|argument| !argument.start().starts_with('-'))
-            {
+            let told = options::parse(arguments.get(1..).unwrap_or_default(), &placed(), false);
+            if let Some(target) = told.operands.first() {
                 walker.file(
                     super::actions::WRITE,
                     &[(target.clone(), crate::Role::Write)],
@@ -245,6 +244,36 @@ fn subcommand(walker: &mut Walker<'_>, call: &Call<'_>, state: &State) -> State 
     inside
 }
 
+/// Options with values, of the subcommands that are told where to make something.
+fn placed() -> super::table::Entry {
+    const VALUES: &str = "-b -B --branch --depth -o --origin -j --jobs --shallow-since \
+        --shallow-exclude --reference --reference-if-able --filter -c --config -u --upload-pack \
+        --template --initial-branch --object-format --ref-format --server-option --bundle-uri \
+        --reason --separate-git-dir --revision";
+    super::table::Entry {
+        values: VALUES.split_ascii_whitespace().map(str::to_owned).collect(),
+        ..super::table::Entry::default()
+    }
+}
+
+/// From where something is fetched: a remote of this repository, unless an address is given.
+fn reach(walker: &mut Walker<'_>, name: &str, arguments: &[Argument]) {
+    let operand = |argument: &&Argument| !argument.start().starts_with('-');
+    let Some(remote) = arguments.iter().find(operand) else {
+        return;
+    };
+    let text = remote.start();
+    if text.starts_with("ext::") || text.starts_with("fd::") || text.contains("://-") {
+        walker.opaque(format!("`git {name}` is given an address that runs code"));
+    }
+    let why = format!("`git {name}` is given an address");
+    if remote.is_dynamic() {
+        walker.add(actions::deed(super::actions::SEND, why));
+    } else if let Some(host) = super::net::host(text) {
+        walker.add(super::net::deed(super::actions::FETCH, why, Some(host)));
+    }
+}
+
 /// `git config`: reading, setting what is harmless, and the rest.
 fn configure(walker: &mut Walker<'_>, arguments: &[Argument]) {
     let parsed = options::parse(arguments, &super::table::Entry::default(), false);
@@ -269,6 +298,17 @@ fn configure(walker: &mut Walker<'_>, arguments: &[Argument]) {
         )
     }) {
         walker.opaque("`git config` on a file that is not known");
+        return;
+    }
+    let credential = |word: &str| {
+        let word = word.to_ascii_lowercase();
+        ["extraheader", "credential", "token", "password", "secret"]
+            .iter()
+            .any(|part| word.contains(part))
+    };
+    if reads && words.iter().any(|word| credential(word)) {
+        let why = "`git config` shows credentials".to_owned();
+        walker.add(actions::deed(SECRET, why));
         return;
     }
     if reads {

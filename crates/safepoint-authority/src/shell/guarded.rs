@@ -87,6 +87,11 @@ impl Pattern {
     }
 
     fn fits(&self, path: &Parts<'_>) -> bool {
+        self.fits_by(path, glob)
+    }
+
+    /// The same, by another way to compare a part of the pattern with a part of the path.
+    fn fits_by(&self, path: &Parts<'_>, compare: fn(&str, &str) -> bool) -> bool {
         let length = self.parts.len();
         let fits_at = |start: usize| {
             let Some(rest) = path.all.get(start..) else {
@@ -102,7 +107,7 @@ impl Pattern {
                     .parts
                     .iter()
                     .zip(rest)
-                    .all(|(pattern, part)| glob(pattern, part))
+                    .all(|(pattern, part)| compare(pattern, part))
         };
         match self.anchor {
             Anchor::Home => path.home.is_some_and(fits_at),
@@ -163,10 +168,24 @@ impl Rules {
             Where::Exact(path) => special(&path.to_string_lossy()),
             Where::Below(path) => {
                 let path = path.to_string_lossy();
-                special(&format!("{path}/x")) || sampled(&self.samples, written, &path, special)
+                special(&format!("{path}/x"))
+                    || sampled(&self.samples, written, &path, special)
+                    || self.may_match(&path, written, home)
             }
             Where::Unknown(_) => false,
         }
+    }
+
+    /// Whether a pattern as written, in this directory, may match a credential.
+    fn may_match(&self, directory: &str, written: Option<&str>, home: Option<&Path>) -> bool {
+        let Some(written) = written else { return false };
+        let is_pattern = |part: &&str| part.contains(['*', '?', '[']);
+        let parts = written.split('/');
+        let open: Vec<&str> = parts.skip_while(|part| !is_pattern(part)).collect();
+        let whole = format!("{directory}/{}", open.join("/"));
+        let path = Parts::of(&whole, home);
+        let fits = |pattern: &Pattern| pattern.fits_by(&path, may_be);
+        self.secret.iter().any(fits) && !any(&self.harmless, &path)
     }
 
     /// Whether changing this place changes what guards an agent.
@@ -188,6 +207,23 @@ impl Rules {
     }
 }
 
+/// Whether a part of a path, which may be a pattern itself, may be this part of a rule. One
+/// that says next to nothing is not taken for everything.
+fn may_be(rule: &str, part: &str) -> bool {
+    if !part.contains(['*', '?', '[']) {
+        return glob(rule, part);
+    }
+    let hidden = part.starts_with('.') == rule.starts_with('.');
+    rule == part || !rule.contains(['*', '?', '[']) && hidden && tells(part) && glob(part, rule)
+}
+
+/// Whether a pattern says something about a name, and not only about its ending.
+fn tells(pattern: &str) -> bool {
+    let stem = pattern.rsplit_once('.').map_or(pattern, |(stem, _)| stem);
+    let literal = stem.chars().filter(|next| !"*?[]".contains(*next)).count();
+    literal > 1 || pattern.starts_with('.')
+}
+
 /// Whether a pattern as written would match the name of something special.
 fn sampled(
     samples: &[String],
@@ -202,7 +238,12 @@ fn sampled(
         return false;
     }
     samples.iter().any(|sample| {
+        // Of some, the ending alone makes them what they are.
+        let by_ending = sample
+            .rsplit_once('.')
+            .is_some_and(|(_, ending)| special(&format!("{directory}/any.{ending}")));
         name.starts_with('.') == sample.starts_with('.')
+            && (by_ending || tells(name))
             && glob(name, sample)
             && special(&format!("{directory}/{sample}"))
     })

@@ -9,6 +9,7 @@
 
 mod actions;
 mod assign;
+mod awk;
 mod brace;
 mod builtin;
 mod code;
@@ -39,6 +40,8 @@ mod state;
 mod subcommand;
 mod syntax;
 mod table;
+mod tools;
+mod transfer;
 mod variables;
 mod walk;
 mod word;

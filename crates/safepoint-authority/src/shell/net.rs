@@ -2,10 +2,11 @@
 
 use crate::deed::{Deed, Role};
 
-use super::actions::{self, FETCH, READ, SEND, WRITE};
+use super::actions::{self, FETCH, READ, SEND};
 use super::options::{self, Parsed};
-use super::run::Call;
+use super::run::{Call, strings};
 use super::state::{Argument, State};
+use super::tools::named_by_options;
 use super::walk::Walker;
 
 /// The machine that a text names, when it names one.
@@ -43,7 +44,7 @@ pub(super) fn is_machine(text: &str) -> bool {
             .all(|next| next.is_alphanumeric() || ".-_[]:*".contains(next))
 }
 
-fn is_local(host: &str) -> bool {
+pub(super) fn is_local(host: &str) -> bool {
     matches!(
         host,
         "localhost" | "127.0.0.1" | "[::1]" | "0.0.0.0" | "::1"
@@ -69,151 +70,24 @@ fn url_host(argument: &Argument) -> Option<String> {
     })
 }
 
+/// The machine of an address; the address itself where no machine can be told.
+pub(super) fn machine(argument: &Argument) -> String {
+    let text = argument.start();
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    // What is not known could still belong to the name of the machine.
+    let whole = !argument.is_dynamic() || rest.contains('/');
+    match url_host(argument) {
+        Some(host) if whole && !text.contains(['\\', '{', '%', ' ']) => host,
+        _ => format!("`{}`", safepoint_model::text::line(argument.shown()).text),
+    }
+}
+
 /// Whether part of this could be something that was just read.
 fn is_leak(argument: &Argument) -> bool {
     argument.is_dynamic()
 }
 
-/// Options of `curl` that send something.
-const BODIES: [&str; 16] = [
-    "-d",
-    "--data",
-    "--data-raw",
-    "--data-binary",
-    "--data-ascii",
-    "--data-urlencode",
-    "-F",
-    "--form",
-    "--form-string",
-    "-T",
-    "--upload-file",
-    "--json",
-    "-Q",
-    "--quote",
-    "--mail-from",
-    "--url-query",
-];
-
-/// `curl -G`: what would be sent becomes part of the address. That is a question, as long as
-/// all of it is written in the line.
-fn is_query(parsed: &Parsed) -> bool {
-    parsed.has(&["-G", "--get"])
-        && parsed
-            .values(&BODIES)
-            .into_iter()
-            .all(|value| !is_leak(value) && !value.start().contains('@'))
-}
-
-/// `curl`
-pub(super) fn curl(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
-    let parsed = options::parse(call.arguments, call.entry, false);
-    walker.strange_options(call, &parsed);
-    let mut sends = parsed.has(&BODIES) && !is_query(&parsed);
-    sends |= method_sends(&parsed, &["-X", "--request"]);
-    let mut hosts: Vec<String> = parsed.operands.iter().filter_map(url_host).collect();
-    hosts.extend(parsed.values(&["--url"]).into_iter().filter_map(url_host));
-    sends |= parsed.operands.iter().any(is_leak);
-    for value in parsed.values(&[
-        "-H",
-        "--header",
-        "-A",
-        "--user-agent",
-        "-e",
-        "--referer",
-        "-b",
-        "--cookie",
-        "-u",
-        "--user",
-        "--url",
-        "-x",
-        "--proxy",
-        "--oauth2-bearer",
-        "--resolve",
-        "--connect-to",
-    ]) {
-        sends |= is_leak(value) || value.start().starts_with('@');
-    }
-    for value in parsed.values(&[
-        "-d",
-        "--data",
-        "--data-raw",
-        "--data-binary",
-        "--json",
-        "-F",
-        "--form",
-        "--data-urlencode",
-        "-H",
-        "-T",
-        "--upload-file",
-        "-b",
-        "--cookie",
-    ]) {
-        let text = value.start();
-        let file = text
-            .strip_prefix('@')
-            .or_else(|| text.split_once("=@").map(|(_, file)| file))
-            .or_else(|| text.split_once("=<").map(|(_, file)| file));
-        let named = parsed
-            .values(&["-T", "--upload-file"])
-            .contains(&value)
-            .then_some(text);
-        if let Some(file) = file.or(named)
-            && file != "-"
-        {
-            let file = Argument::Known(file.split(';').next().unwrap_or_default().to_owned());
-            walker.file(READ, &[(file, Role::Read)], "`curl` sends a file", state);
-        }
-    }
-    for value in parsed.values(&[
-        "-o",
-        "--output",
-        "-D",
-        "--dump-header",
-        "-c",
-        "--cookie-jar",
-        "--trace",
-        "--trace-ascii",
-        "--stderr",
-        "--output-dir",
-        "--etag-save",
-    ]) {
-        if value.known() != Some("-") {
-            walker.file(
-                WRITE,
-                &[(value.clone(), Role::Write)],
-                "`curl` writes what it fetched",
-                state,
-            );
-        }
-    }
-    if parsed.has(&[
-        "-O",
-        "--remote-name",
-        "--remote-name-all",
-        "-J",
-        "--remote-header-name",
-    ]) {
-        here(walker, state, "`curl` writes what it fetched");
-    }
-    for operand in &parsed.operands {
-        if let Some(path) = operand.start().strip_prefix("file://") {
-            walker.file(
-                READ,
-                &[(Argument::Known(path.to_owned()), Role::Read)],
-                "`curl` reads a file",
-                state,
-            );
-        }
-    }
-    let action = if sends { SEND } else { FETCH };
-    walker.add(deed(
-        action,
-        format!("`{}` talks to another machine", call.name),
-        hosts,
-    ));
-}
-
-fn method_sends(parsed: &Parsed, names: &[&str]) -> bool {
+pub(super) fn method_sends(parsed: &Parsed, names: &[&str]) -> bool {
     parsed.values(names).into_iter().any(|method| {
         !method.known().is_some_and(|method| {
             matches!(
@@ -222,69 +96,6 @@ fn method_sends(parsed: &Parsed, names: &[&str]) -> bool {
             )
         })
     })
-}
-
-/// A file with a name that the other machine chooses, in this directory.
-fn here(walker: &mut Walker<'_>, state: &State, because: &str) {
-    let name = Argument::Pattern {
-        directory: String::new(),
-        text: "*".to_owned(),
-    };
-    walker.file(WRITE, &[(name, Role::Write)], because, state);
-}
-
-/// `wget`
-pub(super) fn wget(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
-    let parsed = options::parse(call.arguments, call.entry, false);
-    walker.strange_options(call, &parsed);
-    let mut sends = parsed.has(&["--post-data", "--post-file", "--body-data", "--body-file"])
-        || method_sends(&parsed, &["--method"]);
-    sends |= parsed.operands.iter().any(is_leak)
-        || parsed
-            .values(&["--header", "-U", "--user-agent", "--referer"])
-            .into_iter()
-            .any(is_leak);
-    for value in parsed.values(&["--post-file", "--body-file", "-i", "--input-file"]) {
-        walker.file(
-            READ,
-            &[(value.clone(), Role::Read)],
-            "`wget` reads a file",
-            state,
-        );
-    }
-    let outputs = parsed.values(&["-O", "--output-document"]);
-    if outputs.is_empty() && !parsed.has(&["--spider"]) {
-        match parsed.values(&["-P", "--directory-prefix"]).first() {
-            Some(prefix) => walker.file(
-                WRITE,
-                &[((*prefix).clone(), Role::Write)],
-                "`wget` writes what it fetched",
-                state,
-            ),
-            None => here(walker, state, "`wget` writes what it fetched"),
-        }
-    }
-    for value in
-        outputs
-            .into_iter()
-            .chain(parsed.values(&["-o", "-a", "--output-file", "--append-output"]))
-    {
-        if value.known() != Some("-") {
-            walker.file(
-                WRITE,
-                &[(value.clone(), Role::Write)],
-                "`wget` writes what it fetched",
-                state,
-            );
-        }
-    }
-    let hosts: Vec<String> = parsed.operands.iter().filter_map(url_host).collect();
-    let action = if sends { SEND } else { FETCH };
-    walker.add(deed(
-        action,
-        format!("`{}` talks to another machine", call.name),
-        hosts,
-    ));
 }
 
 /// `gh api`
@@ -316,8 +127,9 @@ pub(super) fn api(walker: &mut Walker<'_>, call: &Call<'_>) {
 pub(super) fn httpie(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     let parsed = options::parse(call.arguments, call.entry, false);
     walker.strange_options(call, &parsed);
+    named_by_options(walker, call, &parsed, state);
     let mut operands = parsed.operands.as_slice();
-    let mut sends = operands.iter().any(is_leak);
+    let mut sends = operands.iter().any(is_leak) || parsed.has(&["--raw"]);
     if let Some((Argument::Known(method), rest)) = operands.split_first()
         && !method.is_empty()
         && method.chars().all(|next| next.is_ascii_uppercase())
@@ -325,40 +137,38 @@ pub(super) fn httpie(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State
         sends |= !matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS");
         operands = rest;
     }
-    sends |= operands
-        .iter()
-        .skip(1)
-        .any(|item| !item.start().contains("==") && item.start().contains(['=', '@']));
+    for item in operands.iter().skip(1) {
+        let text = item.start();
+        sends |= !text.contains("==") && text.contains(['=', '@']);
+        if let Some(at) = text.find('@') {
+            let file = text.get(at + 1..).unwrap_or_default();
+            let read = [(options::tail(item, at + 1, file), Role::Read)];
+            walker.file(READ, &read, "it sends a file", state);
+        }
+    }
     sends |= matches!(
         call.input,
         super::walk::Input::Pipe | super::walk::Input::File | super::walk::Input::Text(_)
     );
-    for value in parsed.values(&["-o", "--output"]) {
-        walker.file(
-            WRITE,
-            &[(value.clone(), Role::Write)],
-            "it writes what it fetched",
-            state,
-        );
+    sends |= parsed.options.iter().any(|(option, value)| {
+        !options::listed(&call.entry.writes, option) && value.as_ref().is_some_and(is_leak)
+    });
+    let mut hosts: Vec<String> = operands.first().map(machine).into_iter().collect();
+    if parsed.has(&strings(&call.entry.tunnels)) {
+        hosts.push("a proxy".to_owned());
     }
     let action = if sends { SEND } else { FETCH };
-    walker.add(deed(
-        action,
-        format!("`{}` talks to another machine", call.name),
-        operands.first().and_then(url_host),
-    ));
+    let why = format!("`{}` talks to another machine", call.name);
+    walker.add(deed(action, why, hosts));
 }
 
-/// Names that are asked for can carry what was read.
-pub(super) fn lookup(walker: &mut Walker<'_>, call: &Call<'_>) {
-    let action = if call.arguments.iter().any(is_leak) {
-        SEND
-    } else {
-        FETCH
-    };
-    walker.add(deed(
-        action,
-        format!("`{}` asks the network", call.name),
-        None,
-    ));
+/// Names that are asked for can carry what was read, and so can files that hold names.
+pub(super) fn lookup(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
+    let parsed = options::parse(call.arguments, call.entry, false);
+    walker.strange_options(call, &parsed);
+    named_by_options(walker, call, &parsed, state);
+    let sends = call.arguments.iter().any(is_leak) || parsed.has(&strings(&call.entry.reads));
+    let action = if sends { SEND } else { FETCH };
+    let why = format!("`{}` asks the network", call.name);
+    walker.add(deed(action, why, None));
 }

@@ -23,9 +23,11 @@ impl Parsed {
 
     /// One entry speaks for many programs, whose options differ: a word that looks like a path
     /// is taken for an operand as well, lest an option swallow it.
-    fn doubt(&mut self, value: Option<&Argument>, entry: &Entry, leading: bool) {
-        let on_files =
-            entry.special.is_none() && entry.does.iter().any(|does| does.starts_with("file."));
+    fn doubt(&mut self, option: &str, value: Option<&Argument>, entry: &Entry, leading: bool) {
+        let is_path = listed(&entry.reads, option) || listed(&entry.writes, option);
+        let on_files = !is_path
+            && entry.special.is_none()
+            && entry.does.iter().any(|does| does.starts_with("file."));
         let Some(value) = value.filter(|_| on_files && !leading) else {
             return;
         };
@@ -47,30 +49,46 @@ impl Parsed {
 
 /// Whether a given option is this one. Long ones may be cut short.
 pub(super) fn same(given: &str, listed: &str) -> bool {
-    given == listed || given.starts_with("--") && given.len() >= 4 && listed.starts_with(given)
+    given == listed || given.starts_with("--") && given.len() >= 3 && listed.starts_with(given)
 }
 
-fn listed(list: &[String], given: &str) -> bool {
+/// Whether an option is in a list. Long ones may be cut short.
+pub(super) fn listed(list: &[String], given: &str) -> bool {
     list.iter().any(|name| same(given, name))
 }
 
 /// Whether an option takes a value.
 pub(super) fn takes_value(entry: &Entry, given: &str) -> bool {
-    [&entry.values, &entry.reads, &entry.writes]
-        .into_iter()
-        .any(|list| {
-            list.iter().any(|name| name == given) || given.starts_with("--") && listed(list, given)
-        })
+    // Written out, it is that option and no other.
+    let whole = |list: &[String]| list.iter().any(|name| name == given);
+    let flags = [Some(&entry.opaque), entry.options.as_ref()];
+    let taking = [
+        &entry.values,
+        &entry.reads,
+        &entry.writes,
+        &entry.sends,
+        &entry.tunnels,
+    ];
+    taking.iter().any(|list| whole(list))
+        || !flags.into_iter().flatten().any(|list| whole(list))
+            && taking.iter().any(|list| listed(list, given))
 }
 
 /// Whether an entry says anything about an option.
 pub(super) fn is_named(entry: &Entry, given: &str) -> bool {
-    takes_value(entry, given)
-        || listed(&entry.opaque, given)
-        || entry
+    let flag = |given: &str| {
+        entry
             .options
             .as_ref()
             .is_some_and(|list| listed(list, given))
+    };
+    takes_value(entry, given)
+        || listed(&entry.opaque, given)
+        || listed(&entry.pairs, given)
+        || flag(given)
+        || given
+            .strip_prefix("--no-")
+            .is_some_and(|rest| flag(&format!("--{rest}")))
         || entry.with.iter().any(|(list, _)| listed(list, given))
 }
 
@@ -106,12 +124,15 @@ pub(super) fn parse(arguments: &[Argument], entry: &Entry, leading: bool) -> Par
                     parsed.options.push((name.to_owned(), Some(value)));
                 }
                 None => {
-                    let value = if takes_value(entry, text) {
+                    let value = if listed(&entry.pairs, text) {
+                        rest.next();
+                        rest.next().cloned()
+                    } else if takes_value(entry, text) {
                         rest.next().cloned()
                     } else {
                         None
                     };
-                    parsed.doubt(value.as_ref(), entry, leading);
+                    parsed.doubt(text, value.as_ref(), entry, leading);
                     parsed.options.push((text.to_owned(), value));
                 }
             }
@@ -127,7 +148,7 @@ pub(super) fn parse(arguments: &[Argument], entry: &Entry, leading: bool) -> Par
                     }
                     _ => {
                         let value = rest.next().cloned();
-                        parsed.doubt(value.as_ref(), entry, leading);
+                        parsed.doubt(&name, value.as_ref(), entry, leading);
                         value
                     }
                 };
@@ -144,7 +165,7 @@ pub(super) fn parse(arguments: &[Argument], entry: &Entry, leading: bool) -> Par
 }
 
 /// The end of an argument, from a place in what is known of it.
-fn tail(argument: &Argument, from: usize, known: &str) -> Argument {
+pub(super) fn tail(argument: &Argument, from: usize, known: &str) -> Argument {
     match argument {
         Argument::Known(_) => Argument::Known(known.to_owned()),
         Argument::Pattern { text, .. } => {

@@ -3,7 +3,7 @@
 use crate::deed::Role;
 
 use super::actions::{self, FETCH, READ, SEND, WRITE};
-use super::net::{deed, host, is_machine};
+use super::net::{deed, host, is_local, is_machine};
 use super::options;
 use super::run::Call;
 use super::state::{Argument, State};
@@ -13,6 +13,7 @@ use super::walk::Walker;
 pub(super) fn copy(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     let parsed = options::parse(call.arguments, call.entry, false);
     walker.strange_options(call, &parsed);
+    super::tools::named_by_options(walker, call, &parsed, state);
     let because = format!("`{}` copies", call.name);
     let Some((last, sources)) = parsed.operands.split_last() else {
         return;
@@ -26,10 +27,11 @@ pub(super) fn copy(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) 
                 .is_some_and(|(before, _)| !before.is_empty() && !before.contains('/'))
     };
     let machine = |argument: &Argument| {
-        host(argument.start()).or_else(|| {
+        let named = host(argument.start()).or_else(|| {
             let before = argument.start().split(':').next().unwrap_or_default();
             is_machine(before).then(|| before.to_owned())
-        })
+        });
+        elsewhere(named)
     };
     if parsed.has(&["--remove-source-files"]) {
         let all: Vec<(Argument, Role)> = sources
@@ -76,6 +78,12 @@ pub(super) fn copy(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) 
     }
 }
 
+/// What answers on this machine acts outside of every fence: it is not this machine that is
+/// named then, but nobody.
+fn elsewhere(machine: Option<String>) -> Option<String> {
+    machine.filter(|machine| !is_local(machine))
+}
+
 /// `ssh`: another machine does something, and nothing here takes it back.
 pub(super) fn ssh(walker: &mut Walker<'_>, call: &Call<'_>) {
     let parsed = options::parse(call.arguments, call.entry, true);
@@ -108,6 +116,6 @@ pub(super) fn ssh(walker: &mut Walker<'_>, call: &Call<'_>) {
     walker.add(deed(
         SEND,
         format!("`{}` acts on another machine", call.name),
-        machine.filter(|machine| is_machine(machine)),
+        elsewhere(machine.filter(|machine| is_machine(machine))),
     ));
 }

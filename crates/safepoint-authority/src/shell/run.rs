@@ -161,8 +161,14 @@ impl Walker<'_> {
         let before = self.out.deeds.len();
         self.call(&call, state);
         self.elsewhere(before, &directories_told(arguments), state);
+        // These look at addresses themselves.
+        let looks = matches!(
+            entry.special.as_deref(),
+            Some("curl" | "wget" | "httpie" | "lookup")
+        );
         let carries = arguments.iter().any(|argument| {
             argument.is_dynamic()
+                && !looks
                 && ["http://", "https://", "ftp://", "ssh://", "git://"]
                     .iter()
                     .any(|scheme| argument.start().contains(scheme))
@@ -264,6 +270,7 @@ impl Walker<'_> {
         if let Some(skipped) = entry.wraps {
             let parsed = options::parse(call.arguments, entry, true);
             self.strange_options(call, &parsed);
+            super::tools::named_by_options(self, call, &parsed, state);
             let before = call.entry.does.clone();
             for action in before {
                 self.add(actions::deed(&action, because(call)));
@@ -320,9 +327,15 @@ impl Walker<'_> {
         for argument in parsed.values(&strings(&entry.writes)) {
             self.file(WRITE, &[(argument.clone(), Role::Write)], &because, state);
         }
+        // Only where all operands are addresses is this machine one that it talks to: a word
+        // that looks like one proves nothing elsewhere.
         let mut hosts = std::collections::BTreeSet::new();
-        for operand in &parsed.operands {
-            hosts.extend(super::net::host(operand.start()));
+        if entry.address {
+            hosts.extend(parsed.operands.iter().map(super::net::machine));
+        } else {
+            let named = parsed.operands.iter().map(Argument::start);
+            let far = |host: &String| !super::net::is_local(host);
+            hosts.extend(named.filter_map(super::net::host).filter(far));
         }
         for action in does {
             let operands = match (entry.operands, action.as_str()) {
@@ -331,6 +344,7 @@ impl Walker<'_> {
                 (Operands::Usual, DELETE) => Operands::Delete,
                 (Operands::Usual, CHMOD) => Operands::Metadata,
                 (Operands::Usual, MOVE) => Operands::Move,
+                (Operands::Names, WRITE) => Operands::None,
                 (other, READ | WRITE | DELETE | CHMOD | MOVE) => other,
                 _ => Operands::None,
             };
@@ -351,7 +365,15 @@ impl Walker<'_> {
                     if let Some(outside) = &entry.outside {
                         deed.undo = crate::Undo::Partly(outside.clone());
                     }
+                    if let Some(why) = &entry.never {
+                        deed.undo = crate::Undo::Never(why.clone());
+                    }
                     self.add(deed);
+                    if action == actions::INSTALL && parsed.operands.iter().any(is_asked) {
+                        let why =
+                            format!("`{}` asks for a name that can carry anything", call.name);
+                        self.add(actions::deed(actions::SEND, why));
+                    }
                 }
                 other => self.operands(action, other, &parsed.operands, &because, state),
             }
@@ -371,6 +393,10 @@ impl Walker<'_> {
         };
         match kind {
             Operands::Read => self.file(action, &every(operands, Role::Read), because, state),
+            Operands::Names => self.names_of(action, operands, because, state),
+            Operands::Changed => {
+                self.file(action, &every(operands, Role::Metadata), because, state);
+            }
             Operands::Write => self.file(action, &every(operands, Role::Write), because, state),
             Operands::Delete => self.file(action, &every(operands, Role::Delete), because, state),
             Operands::Metadata => {
@@ -392,6 +418,10 @@ impl Walker<'_> {
                 let Some((first, rest)) = operands.split_first() else {
                     return;
                 };
+                if action == DELETE {
+                    self.file(action, &every(rest, Role::Delete), because, state);
+                    return;
+                }
                 for operand in rest {
                     self.watch_tree(operand, state);
                 }
@@ -420,6 +450,11 @@ impl Walker<'_> {
             Operands::None | Operands::Usual => {}
         }
     }
+}
+
+/// Whether a word that is asked for elsewhere can carry what was read. Paths are not asked for.
+fn is_asked(operand: &Argument) -> bool {
+    operand.is_dynamic() && !operand.start().contains('/') && !operand.start().starts_with('.')
 }
 
 /// The directories that a program is told to work in.

@@ -4,20 +4,42 @@ use super::actions::{self, CONTROL, EXEC, READ};
 use super::state::Argument;
 use super::walk::Walker;
 
-/// Follows a call of `safepoint`.
-pub(super) fn follow(walker: &mut Walker<'_>, arguments: &[Argument]) {
+/// Options that take no value and change nothing but what is printed.
+const PLAIN: [&str; 6] = ["--json", "-q", "--quiet", "--help", "-h", "--version"];
+
+/// The words that say what is asked for. They end where an option might take the next word
+/// for its value; one before them, or another store, leaves nothing certain.
+fn certain_words(arguments: &[Argument]) -> Vec<&str> {
     let mut words = Vec::new();
+    let mut certain = true;
     for argument in arguments {
         match argument.known() {
             Some("--") => break,
-            Some(text) if text.starts_with('-') => {}
-            Some(text) => words.push(text),
-            None => words.push("\0"),
+            Some(text) if PLAIN.contains(&text) => {}
+            Some(text) if text.starts_with("--store") => return vec!["\0"],
+            Some(text) if text.starts_with('-') => {
+                certain &= text.starts_with("--output=") || text.starts_with("--color=");
+            }
+            Some(text) if certain => words.push(text),
+            Some(_) => {}
+            None if argument.start().starts_with('-') => return vec!["\0"],
+            None if certain => words.push("\0"),
+            None => {}
         }
     }
+    if !certain && words.is_empty() {
+        words.push("\0");
+    }
+    words
+}
+
+/// Follows a call of `safepoint`.
+pub(super) fn follow(walker: &mut Walker<'_>, arguments: &[Argument]) {
+    let words = certain_words(arguments);
     let first = words.first().copied().unwrap_or_default();
     let second = words.get(1).copied().unwrap_or_default();
     let action = match (first, second) {
+        ("", _) if arguments.iter().any(|word| word.known() == Some("--")) => CONTROL,
         (
             "" | "list" | "show" | "diff" | "log" | "status" | "doctor" | "completions" | "help",
             _,

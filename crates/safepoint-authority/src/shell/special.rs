@@ -12,14 +12,14 @@ use super::walk::Walker;
 pub(super) fn follow(walker: &mut Walker<'_>, special: &str, call: &Call<'_>, state: &mut State) {
     match special {
         "git" => super::git::follow(walker, call, state),
-        "curl" => super::net::curl(walker, call, state),
-        "wget" => super::net::wget(walker, call, state),
+        "curl" => super::transfer::curl(walker, call, state),
+        "wget" => super::transfer::wget(walker, call, state),
         "copy" => super::remote::copy(walker, call, state),
         "ssh" => super::remote::ssh(walker, call),
         "shell" => super::code::shell(walker, call, state),
         "interpreter" => super::code::interpreter(walker, call, state),
         "sed" => super::code::sed(walker, call, state),
-        "awk" => super::code::awk(walker, call, state),
+        "awk" => super::awk::follow(walker, call, state),
         "find" => super::search::find(walker, call, state),
         "fd" => super::search::fd(walker, call, state),
         "xargs" => super::search::xargs(walker, call, state),
@@ -36,8 +36,19 @@ pub(super) fn follow(walker: &mut Walker<'_>, special: &str, call: &Call<'_>, st
         "pattern" => pattern(walker, call, state),
         "ghapi" => super::net::api(walker, call),
         "httpie" => super::net::httpie(walker, call, state),
-        "lookup" => super::net::lookup(walker, call),
+        "lookup" => super::net::lookup(walker, call, state),
         "unpack" => super::copy::unpack(walker, call, state),
+        "patch" => super::tools::patch(walker, call, state),
+        "split" => super::tools::split(walker, call, state),
+        "mktemp" => super::tools::mktemp(walker, call, state),
+        "chmod" => super::tools::chmod(walker, call, state),
+        "keygen" => super::tools::keygen(walker, call, state),
+        "pager" => super::tools::pager(walker, call, state),
+        "printenv" => super::tools::printenv(walker, call),
+        "ps" => super::tools::processes(walker, call, state),
+        "date" => super::tools::date(walker, call, state),
+        "sysctl" => super::tools::sysctl(walker, call),
+        "bare" => super::tools::bare(walker, call),
         "gpg" => gpg(walker, call, state),
         // `rustup run TOOLCHAIN PROGRAM`
         "runs-toolchain" => runs(
@@ -172,6 +183,9 @@ fn grep(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
 fn pattern(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     let parsed = options::parse(call.arguments, call.entry, false);
     walker.strange_options(call, &parsed);
+    for file in parsed.values(&super::run::strings(&call.entry.writes)) {
+        walker.file(WRITE, &[(file.clone(), Role::Write)], &because(call), state);
+    }
     if call
         .arguments
         .iter()
@@ -287,8 +301,8 @@ fn container(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
         ));
     }
     let mut deed = actions::deed(EXEC, because(call));
-    if let Some(outside) = &call.entry.outside {
-        deed.undo = crate::Undo::Partly(outside.clone());
+    if let Some(why) = &call.entry.never {
+        deed.undo = crate::Undo::Never(why.clone());
     }
     walker.add(deed);
 }

@@ -23,6 +23,13 @@ impl Walker<'_> {
                 self.opaque(format!("`{} {option}` is not known", call.name));
             }
         }
+        // Options of two letters after one dash, which are no bundle.
+        for name in &entry.opaque {
+            let is_pair = name.len() > 2 && !name.starts_with("--");
+            if is_pair && call.arguments.iter().any(|word| word.start() == name) {
+                self.opaque(format!("`{} {name}` runs code", call.name));
+            }
+        }
         if entry.options.is_some() && parsed.unsure {
             self.opaque(format!("an option of `{}` is not known", call.name));
         }

@@ -35,6 +35,14 @@ pub(super) struct Entry {
     pub(super) reads: Vec<String>,
     /// Options whose value is a path that is written.
     pub(super) writes: Vec<String>,
+    /// Options that take two values: a name, and what it stands for.
+    pub(super) pairs: Vec<String>,
+    /// Options that send what they hold to another machine.
+    pub(super) sends: Vec<String>,
+    /// Options that lead elsewhere than the address says.
+    pub(super) tunnels: Vec<String>,
+    /// Options whose value stays on this machine.
+    pub(super) local: Vec<String>,
     /// Options that run code nobody can see.
     pub(super) opaque: Vec<String>,
     /// When set, an option that is not named anywhere is opaque.
@@ -55,6 +63,10 @@ pub(super) struct Entry {
     pub(super) because: Option<String>,
     /// What cannot be taken back.
     pub(super) outside: Option<String>,
+    /// Why nothing of it can be taken back.
+    pub(super) never: Option<String>,
+    /// Its operands are addresses, and it talks to nobody else.
+    pub(super) address: bool,
 }
 
 /// What operands are.
@@ -67,12 +79,16 @@ pub(super) enum Operands {
     None,
     /// Paths that are read.
     Read,
+    /// Paths whose names, sizes or times are read, and not what they hold.
+    Names,
     /// Paths that are written.
     Write,
     /// Paths that are removed.
     Delete,
     /// Paths whose mode or owner changes, after the first operand.
     Metadata,
+    /// Paths whose mode, owner or attributes change.
+    Changed,
     /// A pattern or a script, then paths that are read.
     Pattern,
     /// Paths that are read, and a last one that is written.
@@ -191,6 +207,7 @@ fn entry(table: &Table) -> Option<Entry> {
             }
             ("tool", item) => made.tool = item.as_bool()?,
             ("words", item) => made.words = item.as_bool()?,
+            ("address", item) => made.address = item.as_bool()?,
             ("wraps", item) => made.wraps = Some(usize::try_from(item.as_integer()?).ok()?),
             (key, item) => {
                 let text = item.as_str()?;
@@ -199,15 +216,22 @@ fn entry(table: &Table) -> Option<Entry> {
                     "values" => made.values = list(text),
                     "reads" => made.reads = list(text),
                     "writes" => made.writes = list(text),
+                    "pairs" => made.pairs = list(text),
+                    "sends" => made.sends = list(text),
+                    "tunnels" => made.tunnels = list(text),
+                    "local" => made.local = list(text),
                     "opaque" => made.opaque = list(text),
                     "options" => made.options = Some(list(text)),
                     "special" => made.special = Some(text.to_owned()),
                     "because" => made.because = Some(text.to_owned()),
                     "outside" => made.outside = Some(text.to_owned()),
+                    "never" => made.never = Some(text.to_owned()),
                     "operands" => {
                         made.operands = match text {
                             "none" => Operands::None,
                             "read" => Operands::Read,
+                            "names" => Operands::Names,
+                            "changed" => Operands::Changed,
                             "write" => Operands::Write,
                             "delete" => Operands::Delete,
                             "metadata" => Operands::Metadata,

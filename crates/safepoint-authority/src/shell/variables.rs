@@ -16,6 +16,7 @@ struct Names {
     prefixes: Vec<String>,
     harmless: Vec<String>,
     modules: Vec<String>,
+    proxies: Vec<String>,
 }
 
 fn names() -> &'static Names {
@@ -34,6 +35,7 @@ fn names() -> &'static Names {
             prefixes: list("prefixes"),
             harmless: list("harmless"),
             modules: list("modules"),
+            proxies: list("proxies"),
         }
     })
 }
@@ -86,7 +88,17 @@ fn is_harmless(name: &str, value: &str) -> bool {
 
 /// What giving a variable this value means.
 pub(super) fn weigh(walker: &mut Walker<'_>, name: &str, value: Option<&str>) {
-    if names().modules.iter().any(|known| known == name) {
+    if matches!(name, "SAFEPOINT_HOME" | "SAFEPOINT_STORE") {
+        let why = format!("`{name}` chooses another store");
+        walker.add(actions::deed(super::actions::CONTROL, why));
+    }
+    if names().proxies.iter().any(|known| known == name) {
+        // Whatever is fetched or sent goes there first.
+        if value != Some("") {
+            let why = format!("`{name}` leads what is sent elsewhere");
+            walker.add(actions::deed(super::actions::SEND, why));
+        }
+    } else if names().modules.iter().any(|known| known == name) {
         walker.add(actions::deed(
             EXEC,
             format!("`{name}` chooses what code runs"),
@@ -123,7 +135,7 @@ mod tests {
 
     #[test]
     fn au_04_the_names_are_there() {
-        assert!(!names().modules.is_empty());
+        assert!(!names().modules.is_empty() && !names().proxies.is_empty());
         for name in ["PATH", "IFS", "BASH_ENV", "LD_PRELOAD", "GIT_SSH_COMMAND"] {
             assert!(chooses_code(name), "{name}");
         }

@@ -377,10 +377,26 @@ impl<'a> Walker<'a> {
         role: crate::Role,
         state: &State,
     ) -> Vec<Touch> {
-        self.places(argument, state)
-            .into_iter()
-            .map(|place| Touch { place, role })
-            .collect()
+        let places = self.places(argument, state);
+        // A link that is removed stays what it leads to. Behind a slash, or below it, it is what
+        // it leads to that is touched: said as a change, since those are looked at through links.
+        let slash = argument
+            .known()
+            .is_some_and(|text| text.len() > 1 && (text.ends_with('/') || text.ends_with("/.")));
+        let through = places.iter().filter_map(|place| match place {
+            Where::Exact(path) if slash => Some(path),
+            Where::Below(path) if path != self.around.directory => Some(path),
+            _ => None,
+        });
+        let mut touches: Vec<Touch> = Vec::new();
+        if role == crate::Role::Delete {
+            touches.extend(through.map(|path| Touch {
+                place: Where::Exact(path.clone()),
+                role: crate::Role::Write,
+            }));
+        }
+        touches.extend(places.into_iter().map(|place| Touch { place, role }));
+        touches
     }
 }
 

@@ -95,6 +95,13 @@ pub(crate) fn actions(understanding: &Understanding) -> BTreeSet<String> {
         .collect()
 }
 
+/// What counts as this machine, where a line is judged.
+fn is_local(host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    matches!(name, "localhost" | "127.0.0.1" | "::1" | "0.0.0.0") || host == "::1"
+}
+
 /// What the built-in atlas would hold, in short.
 pub(crate) fn held(understanding: &Understanding) -> Vec<String> {
     let mut why = Vec::new();
@@ -112,6 +119,12 @@ pub(crate) fn held(understanding: &Understanding) -> Vec<String> {
                 | "process.kill"
                 | "agent.delegate"
         );
+        let local = deed.action == "net.send"
+            && !deed.hosts.is_empty()
+            && deed.hosts.iter().all(|host| is_local(host));
+        if local {
+            continue;
+        }
         if always || matches!(deed.undo, Undo::Never(_) | Undo::Unknown) {
             why.push(format!("{}: {}", deed.action, deed.because));
         }
