@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::answer::Failure;
-use crate::atlas::{CheckpointMode, GuidanceFormat, NotificationTrigger};
+use crate::atlas::{AtlasManifest, CheckpointMode, GuidanceFormat, NotificationTrigger};
 use crate::session::Session;
 
 /// What was decided, the strictest last.
@@ -343,6 +343,27 @@ pub struct Notice {
     pub trigger: NotificationTrigger,
     /// The rest.
     pub data: Value,
+}
+
+impl Notice {
+    /// What the steward of an atlas is told, if they want to be told of this.
+    pub fn of(
+        manifest: &AtlasManifest,
+        trigger: NotificationTrigger,
+        data: impl FnOnce() -> Value,
+    ) -> Option<Self> {
+        let steward = manifest.steward.as_ref()?;
+        let wanted = steward
+            .notifications
+            .as_ref()
+            .filter(|it| it.enabled && it.triggers.contains(&trigger))?;
+        Some(Self {
+            atlas_id: manifest.atlas_id.clone(),
+            webhook: wanted.channels.webhook.clone()?,
+            trigger,
+            data: data(),
+        })
+    }
 }
 
 /// All that comes out of a step.

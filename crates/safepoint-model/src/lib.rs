@@ -10,6 +10,7 @@ mod digest;
 mod frame;
 mod id;
 pub mod json;
+mod keys;
 mod span;
 pub mod text;
 mod time;

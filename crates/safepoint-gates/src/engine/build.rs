@@ -1,5 +1,6 @@
 //! From atlases to an engine.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
@@ -18,18 +19,22 @@ use crate::load::{Problem, Severity};
 use crate::pattern::{Pattern, PatternSet};
 
 /// Makes atlases ready.
-pub(super) fn build(loaded: Vec<Loaded>) -> Result<Engine, Vec<Problem>> {
+pub(super) fn build(mut loaded: Vec<Loaded>) -> Result<Engine, Vec<Problem>> {
     let mut builder = Builder::new(&loaded);
     let mut ids = HashSet::new();
-    for (atlas, loaded) in loaded.iter().enumerate() {
+    for loaded in &loaded {
         // Everything is told apart by it: gates of one would be found in the other.
         let id = &loaded.manifest.atlas_id;
         if !ids.insert(id) {
             builder.problem(format!("two atlases are called `{id}`"), "/atlas_id");
         }
-        builder.add(atlas, loaded);
     }
     drop(ids);
+    for (atlas, loaded) in loaded.iter_mut().enumerate() {
+        // They are kept once: as gates that are ready.
+        let gates = std::mem::take(&mut loaded.manifest.checkpoints);
+        builder.add(atlas, loaded, gates);
+    }
     builder.finish(loaded)
 }
 
@@ -54,45 +59,47 @@ struct Builder {
 
 impl Builder {
     fn new(loaded: &[Loaded]) -> Self {
-        let mut seen: HashMap<String, usize> = HashMap::new();
-        let mut shared = HashSet::new();
+        let mut builder = Self::default();
+        if loaded.len() < 2 {
+            return builder;
+        }
+        let mut seen: HashMap<Cow<'_, str>, usize> = HashMap::new();
         for (atlas, loaded) in loaded.iter().enumerate() {
             let manifest = &loaded.manifest;
-            let gates = manifest.checkpoints.iter().cloned();
-            let gates = gates.chain(config::gates(manifest));
+            let gates = manifest.checkpoints.iter();
             let capabilities = manifest.capabilities.iter();
             let contexts = manifest.context_blocks.iter();
             let ids = gates
-                .map(|it| it.checkpoint_id)
-                .chain(capabilities.map(|it| it.capability_id.clone()))
-                .chain(contexts.map(|it| it.context_id.clone()));
+                .map(|it| Cow::Borrowed(it.checkpoint_id.as_str()))
+                .chain(
+                    config::gates(manifest)
+                        .into_iter()
+                        .map(|it| Cow::Owned(it.checkpoint_id)),
+                )
+                .chain(capabilities.map(|it| Cow::Borrowed(it.capability_id.as_str())))
+                .chain(contexts.map(|it| Cow::Borrowed(it.context_id.as_str())));
             for id in ids {
-                if *seen.entry(id.clone()).or_insert(atlas) != atlas {
-                    shared.insert(id);
+                match seen.get(&id) {
+                    None => _ = seen.insert(id, atlas),
+                    Some(first) if *first != atlas => _ = builder.shared.insert(id.into_owned()),
+                    Some(_) => {}
                 }
             }
         }
-        Self {
-            shared,
-            ..Self::default()
-        }
+        builder
     }
 
-    fn add(&mut self, atlas: usize, loaded: &Loaded) {
+    /// Adds an atlas, which comes without its gates, and its gates.
+    fn add(&mut self, atlas: usize, loaded: &Loaded, mut gates: Vec<StewardCheckpointDef>) {
         let manifest = &loaded.manifest;
-        let gates: Vec<StewardCheckpointDef> = manifest
-            .checkpoints
-            .iter()
-            .filter(|gate| gate.enabled)
-            .cloned()
-            .chain(config::gates(manifest))
-            .collect();
+        gates.retain(|gate| gate.enabled);
+        gates.extend(config::gates(manifest));
         self.add_capabilities(atlas, manifest, &gates);
         for block in &manifest.context_blocks {
             self.contexts.push(Context {
                 atlas,
                 name: qualified(&manifest.atlas_id, &block.context_id).into(),
-                label: self.label(manifest, &block.context_id),
+                label: self.label(manifest, &block.context_id).to_string(),
                 block: block.clone(),
             });
         }
@@ -101,9 +108,9 @@ impl Builder {
         }
         for (place, policy) in manifest.policies.iter().enumerate() {
             let number = count(&self.policies);
-            let pointer = format!("/policies/{place}/actions");
+            let pointer = || format!("/policies/{place}/actions");
             for text in &policy.actions {
-                if let Some(pattern) = self.pattern(text, &pointer) {
+                if let Some(pattern) = self.pattern(text, pointer) {
                     self.policy_patterns.push((pattern, number));
                 }
                 // A pattern that only restricts must not open what nobody has heard of.
@@ -138,14 +145,14 @@ impl Builder {
         for gate in gates {
             for id in &gate.unlock_capabilities {
                 keys.entry(id)
-                    .or_insert_with(|| self.label(manifest, &gate.checkpoint_id).into());
+                    .or_insert_with(|| self.label(manifest, &gate.checkpoint_id));
             }
         }
         for (place, capability) in manifest.capabilities.iter().enumerate() {
             let number = count(&self.capabilities);
             for text in &capability.actions {
-                let pointer = format!("/capabilities/{place}/actions");
-                if let Some(pattern) = self.pattern(text, &pointer) {
+                let pointer = || format!("/capabilities/{place}/actions");
+                if let Some(pattern) = self.pattern(text, pointer) {
                     self.capability_patterns.push((pattern, number));
                 }
                 self.know(atlas, text);
@@ -156,7 +163,7 @@ impl Builder {
                 atlas,
                 id: id.to_owned(),
                 name: qualified(&manifest.atlas_id, id).into(),
-                label: self.label(manifest, id).into(),
+                label: self.label(manifest, id),
                 key: keys.get(id).cloned(),
             });
         }
@@ -209,7 +216,7 @@ impl Builder {
             number: count(&self.gates),
             atlas,
             name: qualified(&manifest.atlas_id, &definition.checkpoint_id).into(),
-            label: self.label(manifest, &definition.checkpoint_id).into(),
+            label: self.label(manifest, &definition.checkpoint_id),
             priority: definition.effective_priority(),
             definition,
             code,
@@ -218,10 +225,10 @@ impl Builder {
     }
 
     /// The short name where that is enough, or else the full one.
-    fn label(&self, manifest: &AtlasManifest, id: &str) -> String {
+    fn label(&self, manifest: &AtlasManifest, id: &str) -> Arc<str> {
         match self.shared.contains(id) {
-            true => qualified(&manifest.atlas_id, id),
-            false => id.to_owned(),
+            true => qualified(&manifest.atlas_id, id).into(),
+            false => id.into(),
         }
     }
 
@@ -247,11 +254,11 @@ impl Builder {
         self.grant_patterns.extend(pattern.ok());
     }
 
-    fn pattern(&mut self, text: &str, pointer: &str) -> Option<Pattern> {
+    fn pattern(&mut self, text: &str, pointer: impl Fn() -> String) -> Option<Pattern> {
         match Pattern::parse(text) {
             Ok(pattern) => Some(pattern),
             Err(error) => {
-                self.problem(error.to_string(), pointer);
+                self.problem(error.to_string(), &pointer());
                 None
             }
         }
@@ -322,6 +329,7 @@ impl Builder {
         let mut before = Vec::new();
         let mut after = Vec::new();
         let mut rules = Vec::new();
+        let mut name = String::new();
         let gates = std::mem::take(&mut self.gates);
         for gate in &gates {
             let number = gate.number;
@@ -332,7 +340,9 @@ impl Builder {
                 | CheckpointTrigger::CapabilityGate { capability_ids } => {
                     let atlas_id = gate.name.strip_suffix(&*gate.definition.checkpoint_id);
                     for id in capability_ids {
-                        let name = format!("{}{id}", atlas_id.unwrap_or_default());
+                        name.clear();
+                        name.push_str(atlas_id.unwrap_or_default());
+                        name.push_str(id);
                         if let Some(capability) = capability_names.get(name.as_str()) {
                             let gates = moments.capabilities.entry(*capability).or_default();
                             gates.push(number);
@@ -343,15 +353,15 @@ impl Builder {
                     moments.risks.push((*min_tier, number));
                 }
                 CheckpointTrigger::ActionPre { patterns } => {
-                    let pointer = format!("/checkpoints/{number}/trigger/patterns");
+                    let pointer = || format!("/checkpoints/{number}/trigger/patterns");
                     for text in patterns {
-                        before.extend(self.pattern(text, &pointer).map(|it| (it, number)));
+                        before.extend(self.pattern(text, pointer).map(|it| (it, number)));
                     }
                 }
                 CheckpointTrigger::ActionPost { patterns } => {
-                    let pointer = format!("/checkpoints/{number}/trigger/patterns");
+                    let pointer = || format!("/checkpoints/{number}/trigger/patterns");
                     for text in patterns {
-                        after.extend(self.pattern(text, &pointer).map(|it| (it, number)));
+                        after.extend(self.pattern(text, pointer).map(|it| (it, number)));
                     }
                 }
                 CheckpointTrigger::Keyword {
@@ -423,8 +433,8 @@ impl Builder {
                         });
                     }
                     for text in &block.actions {
-                        let pointer = format!("/context_blocks/{number}/actions");
-                        patterns.extend(self.pattern(text, &pointer).map(|it| (it, number)));
+                        let pointer = || format!("/context_blocks/{number}/actions");
+                        patterns.extend(self.pattern(text, pointer).map(|it| (it, number)));
                     }
                 }
             }

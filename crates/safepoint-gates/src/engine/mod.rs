@@ -124,7 +124,8 @@ impl Engine {
             .collect()
     }
 
-    /// The atlases, in the order in which they were loaded.
+    /// The atlases, in the order in which they were loaded. Their gates are not
+    /// in them: the engine has made them ready, and keeps them once.
     pub fn manifests(&self) -> impl Iterator<Item = &AtlasManifest> {
         self.atlases.iter().map(|atlas| &atlas.manifest)
     }

@@ -474,22 +474,9 @@ impl<'a> Step<'a> {
         data: impl Fn() -> Value,
     ) {
         for (number, found) in self.engine.atlases.iter().enumerate() {
-            let manifest = &found.manifest;
-            let wanted = manifest
-                .steward
-                .as_ref()
-                .and_then(|steward| steward.notifications.as_ref())
-                .filter(|it| it.enabled && it.triggers.contains(&trigger));
-            if atlas.is_some_and(|atlas| atlas != number) {
-                continue;
-            }
-            if let Some(webhook) = wanted.and_then(|it| it.channels.webhook.clone()) {
-                self.notices.push(Notice {
-                    atlas_id: manifest.atlas_id.clone(),
-                    webhook,
-                    trigger,
-                    data: data(),
-                });
+            if atlas.is_none_or(|atlas| atlas == number) {
+                self.notices
+                    .extend(Notice::of(&found.manifest, trigger, &data));
             }
         }
     }

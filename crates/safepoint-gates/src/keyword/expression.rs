@@ -16,13 +16,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use regex_syntax::hir::ClassUnicode;
 use regex_syntax::hir::print::Printer;
 
-use super::fold::{Case, lowered, plain};
+use super::fold::{Case, ascii_length, lowered, plain};
 use super::literal;
+use super::word::Finder;
 
 /// The largest compiled expression, in bytes.
 const MAX_SIZE: usize = 1 << 20;
@@ -46,7 +46,7 @@ const BLOT: char = '\0';
 #[derive(Clone, Debug)]
 pub(super) struct Expressions {
     list: Vec<Expression>,
-    finder: Option<AhoCorasick>,
+    finder: Option<Finder>,
     /// The expressions that need each text of the finder.
     of_text: Vec<Vec<usize>>,
     /// Those that need no text.
@@ -183,9 +183,9 @@ impl Builder {
     }
 
     /// Ready for use, or `None` if there is nothing to look for.
-    pub(super) fn build(self) -> Result<Option<Expressions>, String> {
+    pub(super) fn build(self) -> Option<Expressions> {
         if self.list.is_empty() {
-            return Ok(None);
+            return None;
         }
         let (narrow, wide): (Vec<Loose>, Vec<Loose>) = self
             .loose
@@ -196,28 +196,12 @@ impl Builder {
             .map(|members| Bundle::new(members, &self.list))
             .collect();
         let (texts, of_text): (Vec<String>, Vec<Vec<usize>>) = self.texts.into_iter().unzip();
-        let finder = if texts.is_empty() {
-            None
-        } else {
-            let size: usize = texts.iter().map(String::len).sum();
-            let kind = if size <= 128 << 10 {
-                AhoCorasickKind::DFA
-            } else {
-                AhoCorasickKind::ContiguousNFA
-            };
-            let finder = AhoCorasick::builder()
-                .kind(Some(kind))
-                .prefilter(false)
-                .build(&texts)
-                .map_err(|error| error.to_string())?;
-            Some(finder)
-        };
-        Ok(Some(Expressions {
+        Some(Expressions {
             list: self.list,
-            finder,
+            finder: (!texts.is_empty()).then(|| Finder::new(texts)),
             of_text,
             loose,
-        }))
+        })
     }
 }
 
@@ -279,11 +263,24 @@ fn blot(text: &str) -> (Cow<'_, str>, Vec<char>) {
     if text.is_ascii() {
         return (Cow::Borrowed(text), Vec::new());
     }
-    let mut foreign: Vec<char> = text.chars().filter(|c| !c.is_ascii()).collect();
+    let mut foreign = Vec::new();
+    let mut blotted = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (ascii, other) = rest
+            .split_at_checked(ascii_length(rest))
+            .unwrap_or((rest, ""));
+        blotted.push_str(ascii);
+        let mut characters = other.chars();
+        if let Some(c) = characters.next() {
+            blotted.push(BLOT);
+            foreign.push(c);
+        }
+        rest = characters.as_str();
+    }
     foreign.sort_unstable();
     foreign.dedup();
-    let blotted = text.chars().map(|c| if c.is_ascii() { c } else { BLOT });
-    (Cow::Owned(blotted.collect()), foreign)
+    (Cow::Owned(blotted), foreign)
 }
 
 /// Whether a class has a character.
@@ -309,13 +306,18 @@ impl Expressions {
         let text = plain(text, Case::Kept);
         let mut candidates: Vec<usize> = Vec::new();
         if let Some(finder) = &self.finder {
-            let mut seen = vec![false; self.of_text.len()];
-            for hit in finder.find_overlapping_iter(lowered(&text).as_ref()) {
-                let index = hit.pattern().as_usize();
-                if let Some(seen) = seen.get_mut(index)
-                    && !std::mem::replace(seen, true)
-                {
-                    candidates.extend(self.of_text.get(index).into_iter().flatten());
+            match finder.automaton() {
+                None => candidates.extend(self.of_text.iter().flatten()),
+                Some(automaton) => {
+                    let mut seen = vec![false; self.of_text.len()];
+                    for hit in automaton.find_overlapping_iter(lowered(&text).as_ref()) {
+                        let index = hit.pattern().as_usize();
+                        if let Some(seen) = seen.get_mut(index)
+                            && !std::mem::replace(seen, true)
+                        {
+                            candidates.extend(self.of_text.get(index).into_iter().flatten());
+                        }
+                    }
                 }
             }
         }

@@ -14,8 +14,8 @@
 
 use std::borrow::Cow;
 
-use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 /// Whether the letter case of a text is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn plain(text: &str, case: Case) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
-        let plain = rest.bytes().take_while(u8::is_ascii).count();
+        let plain = ascii_length(rest);
         let plain = if plain < rest.len() {
             plain.saturating_sub(1)
         } else {
@@ -59,14 +59,46 @@ pub(crate) fn plain(text: &str, case: Case) -> Cow<'_, str> {
             .skip_while(|(_, c)| !c.is_ascii());
         let end = characters.next().map_or(other.len(), |(place, _)| place);
         let (run, behind) = other.split_at_checked(end).unwrap_or((other, ""));
-        match case {
-            Case::Kept => out.extend(compatible(run).nfkc()),
-            // Once more at the end: letters that were apart may stand beside each other now.
-            Case::Folded => out.extend(compatible(run).flat_map(lower).nfkc()),
-        }
+        push_form(run, case, &mut out);
         rest = behind;
     }
     Cow::Owned(out)
+}
+
+/// Adds the form of a run of other characters. Nearly all are in it already,
+/// and to see that takes far less time than to bring them there.
+fn push_form(run: &str, case: Case, out: &mut String) {
+    let start = out.len();
+    if is_nfkc_quick(run.chars()) == IsNormalized::Yes && !run.chars().any(is_unseen) {
+        match case {
+            Case::Kept => {
+                out.push_str(run);
+                return;
+            }
+            Case::Folded => {
+                out.extend(run.chars().flat_map(lower));
+                let folded = out.get(start..).unwrap_or_default();
+                if is_nfkc_quick(folded.chars()) == IsNormalized::Yes {
+                    return;
+                }
+                out.truncate(start);
+            }
+        }
+    }
+    match case {
+        Case::Kept => out.extend(compatible(run).nfkc()),
+        // Once more at the end: letters that were apart may stand beside each other now.
+        Case::Folded => out.extend(compatible(run).flat_map(lower).nfkc()),
+    }
+}
+
+/// How many bytes at the start of `text` are ASCII.
+pub(super) fn ascii_length(text: &str) -> usize {
+    const STEP: usize = 32;
+    let steps = text.as_bytes().chunks_exact(STEP);
+    let sure = steps.take_while(|step| step.is_ascii()).count() * STEP;
+    let rest = text.as_bytes().get(sure..).unwrap_or_default();
+    sure + rest.iter().take_while(|byte| byte.is_ascii()).count()
 }
 
 /// `text` with every letter in one case, character by character: the form of
@@ -76,12 +108,19 @@ pub(crate) fn lowered(text: &str) -> Cow<'_, str> {
         Cow::Owned(text.to_ascii_lowercase())
     } else {
         let mut out = String::with_capacity(text.len());
-        for c in text.chars() {
-            if c.is_ascii() {
-                out.push(c.to_ascii_lowercase());
-            } else {
-                out.extend(lower(c));
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (ascii, other) = rest
+                .split_at_checked(ascii_length(rest))
+                .unwrap_or((rest, ""));
+            let start = out.len();
+            out.push_str(ascii);
+            if let Some(copied) = out.get_mut(start..) {
+                copied.make_ascii_lowercase();
             }
+            let mut characters = other.chars();
+            out.extend(characters.next().into_iter().flat_map(lower));
+            rest = characters.as_str();
         }
         Cow::Owned(out)
     }

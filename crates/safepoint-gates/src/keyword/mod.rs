@@ -123,17 +123,10 @@ impl KeywordSet {
             }
             .map_err(failed)?;
         }
-        // What fails now is the whole, not one pattern: far more than anyone writes.
-        let whole = |reason| KeywordError {
-            rule: 0,
-            index: 0,
-            pattern: String::from("…"),
-            reason,
-        };
         Ok(Self {
-            folded: folded.build().map_err(whole)?,
-            kept: kept.build().map_err(whole)?,
-            expressions: expressions.build().map_err(whole)?,
+            folded: folded.build(),
+            kept: kept.build(),
+            expressions: expressions.build(),
         })
     }
 

@@ -9,6 +9,7 @@
 //! mode `any` has one slot, otherwise it has one per pattern.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
@@ -27,11 +28,48 @@ const MAX_WILDCARDS: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) struct Words {
     case: Case,
-    finder: AhoCorasick,
+    finder: Finder,
     /// What each piece of the finder stands for.
     targets: Vec<Vec<Target>>,
     wild: Vec<Wild>,
     slots: Vec<Slot>,
+}
+
+/// Texts that are looked for at once. The automaton is made when it is first
+/// used: most processes judge actions and never see an input.
+#[derive(Clone, Debug)]
+pub(super) struct Finder {
+    texts: Vec<String>,
+    automaton: OnceLock<Option<AhoCorasick>>,
+}
+
+impl Finder {
+    pub(super) fn new(texts: Vec<String>) -> Self {
+        Self {
+            texts,
+            automaton: OnceLock::new(),
+        }
+    }
+
+    /// The automaton; `None` when there is none for so many texts. That cannot
+    /// be below the limits that there are, and would then count as all found.
+    pub(super) fn automaton(&self) -> Option<&AhoCorasick> {
+        self.automaton
+            .get_or_init(|| {
+                let size: usize = self.texts.iter().map(String::len).sum();
+                let kind = if size <= MAX_FAST {
+                    AhoCorasickKind::DFA
+                } else {
+                    AhoCorasickKind::ContiguousNFA
+                };
+                AhoCorasick::builder()
+                    .kind(Some(kind))
+                    .prefilter(false)
+                    .build(&self.texts)
+                    .ok()
+            })
+            .as_ref()
+    }
 }
 
 /// What a found piece means.
@@ -218,43 +256,36 @@ impl Builder {
     }
 
     /// Ready for use, or `None` if there is nothing to look for.
-    pub(super) fn build(self) -> Result<Option<Words>, String> {
+    pub(super) fn build(self) -> Option<Words> {
         if self.pieces.is_empty() {
-            return Ok(None);
+            return None;
         }
-        let size: usize = self.pieces.keys().map(String::len).sum();
         let mut pieces: Vec<(String, usize)> = self.pieces.into_iter().collect();
         pieces.sort_unstable_by_key(|(_, index)| *index);
-        let kind = if size <= MAX_FAST {
-            AhoCorasickKind::DFA
-        } else {
-            AhoCorasickKind::ContiguousNFA
-        };
-        let finder = AhoCorasick::builder()
-            .kind(Some(kind))
-            .prefilter(false)
-            .build(pieces.iter().map(|(piece, _)| piece))
-            .map_err(|error| error.to_string())?;
-        Ok(Some(Words {
+        Some(Words {
             case: self.case,
-            finder,
+            finder: Finder::new(pieces.into_iter().map(|(piece, _)| piece).collect()),
             targets: self.targets,
             wild: self.wild,
             slots: self.slots,
-        }))
+        })
     }
 }
 
 impl Words {
     /// Adds the rules that fit `text` to `found`, in no order.
     pub(super) fn matching(&self, text: &str, found: &mut Vec<u32>) {
+        let Some(finder) = self.finder.automaton() else {
+            found.extend(self.slots.iter().map(|slot| slot.rule));
+            return;
+        };
         let text = words(text, self.case);
         let mut seen = vec![0_u64; self.slots.len().div_ceil(64)];
         let mut checked = vec![0; self.wild.len()];
         let mut firsts = Vec::new();
         let mut spans = Vec::new();
         let mut done = vec![0_u64; self.targets.len().div_ceil(64)];
-        for hit in self.finder.find_overlapping_iter(text.as_str()) {
+        for hit in finder.find_overlapping_iter(text.as_str()) {
             let piece = hit.pattern().as_usize();
             if is_set(&done, piece) {
                 continue;

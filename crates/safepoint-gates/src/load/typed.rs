@@ -31,6 +31,10 @@ pub(super) fn read(text: &str) -> Result<AtlasManifest, Fault> {
         bytes: yaml::MAX_BYTES,
         ..json::Limits::default()
     };
+    // Nearly every document: the rest is read again, by what can say what is wrong.
+    if let Some(manifest) = json::read_plain(text.as_bytes(), limits) {
+        return Ok(manifest);
+    }
     let value = json::read(text.as_bytes(), limits).map_err(|error| Fault {
         // A key that occurs twice is found again, with all the others.
         always: !matches!(error.kind, json::ReadErrorKind::DuplicateKey { .. }),

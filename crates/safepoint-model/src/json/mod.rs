@@ -11,6 +11,7 @@
 //! Nothing here guesses, repairs or falls back.
 
 mod error;
+mod plain;
 mod read;
 mod serialize;
 mod typed;
@@ -20,6 +21,7 @@ mod write;
 mod tests;
 
 pub use error::{ReadAsError, ReadError, ReadErrorKind, WriteError};
+pub use plain::read_plain;
 pub use read::read;
 pub use serialize::canonical_of;
 pub use typed::read_as;

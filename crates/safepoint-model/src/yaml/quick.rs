@@ -1,14 +1,13 @@
 //! The short way for plain documents, which nearly all are.
 //!
-//! It reads straight from the events of the parser that the YAML crate uses
-//! itself, and knows only what can be read in one way: no tags, no anchors, no
+//! It reads straight from the lines of the text where each can be understood by
+//! itself, or else from the events of the parser that the YAML crate uses, and knows only what can be read in one way: no tags, no anchors, no
 //! odd numbers, no keys that occur twice. At anything else it gives up, without
 //! saying why, and the document is read again the long way, which alone decides
 //! and explains. So it never accepts what the long way refuses, and never reads
 //! it otherwise; a test holds both against each other.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::fmt;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, StrInput};
@@ -19,20 +18,35 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
+use super::lines::Lines;
 use super::{MAX_DEPTH, MAX_NODES};
+use crate::keys::Keys;
 
-/// So many keys of one mapping are compared one by one.
-const FEW_KEYS: usize = 16;
 /// So many digits always fit into 64 bits.
 const FEW_DIGITS: usize = 18;
 
 /// Reads a plain document; `None` when it is not one, or not a `T`.
 pub(super) fn read<T: DeserializeOwned>(input: &str) -> Option<T> {
+    read_lines(input).or_else(|| read_events(input))
+}
+
+/// Reads it line by line.
+pub(super) fn read_lines<T: DeserializeOwned>(input: &str) -> Option<T> {
+    read_from(Source::Lines(Lines::new(input)?))
+}
+
+/// Reads it with the parser.
+pub(super) fn read_events<T: DeserializeOwned>(input: &str) -> Option<T> {
     // The default of the parser, so that another crate cannot switch comments on.
     let mut options = Options::default();
     options.emit_comments = false;
+    let parser = Parser::new_from_str_with_options(input, options);
+    read_from(Source::Events(Box::new(parser)))
+}
+
+fn read_from<T: DeserializeOwned>(source: Source<'_>) -> Option<T> {
     let mut reader = Reader {
-        parser: Parser::new_from_str_with_options(input, options),
+        source,
         ahead: None,
         depth: 0,
         nodes: 0,
@@ -42,7 +56,7 @@ pub(super) fn read<T: DeserializeOwned>(input: &str) -> Option<T> {
 
 /// It is not plain.
 #[derive(Debug)]
-struct GivesUp;
+pub(super) struct GivesUp;
 
 impl fmt::Display for GivesUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,7 +73,7 @@ impl de::Error for GivesUp {
 }
 
 /// One thing in a document.
-enum Node<'t> {
+pub(super) enum Node<'t> {
     /// A scalar, and whether it stands without quotes.
     Scalar(Cow<'t, str>, bool),
     List,
@@ -68,8 +82,14 @@ enum Node<'t> {
     End,
 }
 
+/// Where the things in a document come from.
+enum Source<'t> {
+    Lines(Lines<'t>),
+    Events(Box<Parser<'t, StrInput<'t>>>),
+}
+
 struct Reader<'t> {
-    parser: Parser<'t, StrInput<'t>>,
+    source: Source<'t>,
     ahead: Option<Node<'t>>,
     depth: usize,
     nodes: usize,
@@ -77,21 +97,23 @@ struct Reader<'t> {
 
 impl<'t> Reader<'t> {
     fn document<T: DeserializeOwned>(&mut self) -> Result<T, GivesUp> {
-        match (self.event()?, self.event()?) {
-            (Event::StreamStart, Event::DocumentStart(_, None)) => {}
-            _ => return Err(GivesUp),
+        if let Source::Events(parser) = &mut self.source {
+            match (event(parser)?, event(parser)?) {
+                (Event::StreamStart, Event::DocumentStart(_, None)) => {}
+                _ => return Err(GivesUp),
+            }
         }
         let value = T::deserialize(&mut *self)?;
-        match (self.event()?, self.event()?) {
-            (Event::DocumentEnd, Event::StreamEnd) => Ok(value),
-            _ => Err(GivesUp),
-        }
-    }
-
-    fn event(&mut self) -> Result<Event<'t>, GivesUp> {
-        match self.parser.next() {
-            Some(Ok((event, _))) => Ok(event),
-            _ => Err(GivesUp),
+        let ended = match &mut self.source {
+            Source::Lines(lines) => lines.is_at_end(),
+            Source::Events(parser) => matches!(
+                (event(parser)?, event(parser)?),
+                (Event::DocumentEnd, Event::StreamEnd)
+            ),
+        };
+        match ended {
+            true => Ok(value),
+            false => Err(GivesUp),
         }
     }
 
@@ -103,7 +125,11 @@ impl<'t> Reader<'t> {
         if self.nodes > MAX_NODES {
             return Err(GivesUp);
         }
-        Ok(match self.event()? {
+        let parser = match &mut self.source {
+            Source::Lines(lines) => return lines.next(),
+            Source::Events(parser) => parser,
+        };
+        Ok(match event(parser)? {
             Event::Scalar(text, style, 0, None) => Node::Scalar(text, style == ScalarStyle::Plain),
             Event::SequenceStart(_, 0, None) => Node::List,
             Event::MappingStart(_, 0, None) => Node::Map,
@@ -141,8 +167,7 @@ impl<'t> Reader<'t> {
         self.enter()?;
         let value = visitor.visit_map(Entries {
             reader: &mut *self,
-            few: Vec::new(),
-            many: HashSet::new(),
+            keys: Keys::default(),
         })?;
         self.depth -= 1;
         Ok(value)
@@ -162,6 +187,13 @@ impl<'t> Reader<'t> {
             (text, true) => integer(&text, visitor),
             _ => Err(GivesUp),
         }
+    }
+}
+
+fn event<'t>(parser: &mut Parser<'t, StrInput<'t>>) -> Result<Event<'t>, GivesUp> {
+    match parser.next() {
+        Some(Ok((event, _))) => Ok(event),
+        _ => Err(GivesUp),
     }
 }
 
@@ -425,22 +457,7 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
 /// The entries of a mapping, and the keys there were.
 struct Entries<'a, 't> {
     reader: &'a mut Reader<'t>,
-    few: Vec<Cow<'t, str>>,
-    many: HashSet<Cow<'t, str>>,
-}
-
-impl<'t> Entries<'_, 't> {
-    /// Whether a key is the first of its name.
-    fn is_new(&mut self, key: Cow<'t, str>) -> bool {
-        if self.few.contains(&key) {
-            return false;
-        }
-        if self.few.len() < FEW_KEYS {
-            self.few.push(key);
-            return true;
-        }
-        self.many.insert(key)
-    }
+    keys: Keys<'t>,
 }
 
 impl<'de> MapAccess<'de> for Entries<'_, '_> {
@@ -456,7 +473,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
             Node::Scalar(text, _) => text,
             Node::List | Node::Map => return Err(GivesUp),
         };
-        if !self.is_new(key.clone()) {
+        if !self.keys.is_new(key.clone()) {
             return Err(GivesUp);
         }
         seed.deserialize(Key(key)).map(Some)
