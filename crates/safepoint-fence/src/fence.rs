@@ -5,6 +5,7 @@
 //! The caller is never restricted. What is fenced cannot leave the fence, and
 //! nothing here can open it again.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
@@ -14,16 +15,18 @@ use crate::carve::{Hidden, existing};
 use crate::kernel::{Abilities, Rules};
 
 /// Devices that programs write to although nothing is kept there.
-const DEVICES: [&str; 8] = [
+const DEVICES: [&str; 5] = [
     "/dev/full",
     "/dev/null",
-    "/dev/ptmx",
-    "/dev/pts",
     "/dev/random",
-    "/dev/tty",
     "/dev/urandom",
     "/dev/zero",
 ];
+
+/// The terminal one was started from, whichever it is.
+const OWN_TERMINAL: &str = "/dev/tty";
+/// All terminals there are, and where new ones are made.
+const ALL_TERMINALS: [&str; 3] = ["/dev/ptmx", "/dev/pts", OWN_TERMINAL];
 
 /// What is usually at the top, for when that cannot be listed: inside another
 /// fence, for example.
@@ -49,6 +52,49 @@ pub struct Fence {
     pub hidden: Vec<PathBuf>,
     /// Which directories can be listed.
     pub listing: Listing,
+    /// Which terminals can be opened.
+    pub terminals: Terminals,
+}
+
+/// Which terminals can be opened. What a process inherits it has already, whatever is said here.
+///
+/// A rule for a terminal that is made later cannot be made now. So whoever makes
+/// terminals of its own must be let at all of them, other windows included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminals {
+    /// None.
+    None,
+    /// Those that this process has as its standard streams.
+    Held,
+    /// All, and new ones can be made.
+    All,
+}
+
+impl Terminals {
+    fn paths(self) -> Vec<PathBuf> {
+        match self {
+            Self::None => Vec::new(),
+            Self::All => ALL_TERMINALS.iter().map(PathBuf::from).collect(),
+            Self::Held => {
+                let streams = [
+                    (0, std::io::stdin().is_terminal()),
+                    (1, std::io::stdout().is_terminal()),
+                    (2, std::io::stderr().is_terminal()),
+                ];
+                let held = streams.into_iter().filter(|(_, is_terminal)| *is_terminal);
+                let mut paths: Vec<PathBuf> = held
+                    .filter_map(|(number, _)| {
+                        std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
+                    })
+                    .filter(|path| path.starts_with("/dev"))
+                    .collect();
+                if !paths.is_empty() {
+                    paths.push(OWN_TERMINAL.into());
+                }
+                paths
+            }
+        }
+    }
 }
 
 /// Which directories can be listed, where something is hidden.
@@ -149,10 +195,12 @@ impl Fence {
                 rules.allow(place, kind, abilities.list())
             })?;
         }
-        let devices = DEVICES.iter().map(|path| (path, abilities.device()));
-        let memory = [(&SHARED_MEMORY, abilities.all())];
+        let devices = DEVICES.iter().map(PathBuf::from);
+        let devices = devices.chain(self.terminals.paths());
+        let devices = devices.map(|path| (path, abilities.device()));
+        let memory = [(PathBuf::from(SHARED_MEMORY), abilities.all())];
         for (path, rights) in devices.chain(memory) {
-            if let Some(place) = existing(Path::new(path))? {
+            if let Some(place) = existing(&path)? {
                 hidden.carve(&place, &[], &mut |place, kind| {
                     rules.allow(place, kind, rights)
                 })?;
@@ -216,6 +264,7 @@ mod tests {
             writable: vec![place.join("work")],
             hidden: Vec::new(),
             listing: Listing::Everywhere,
+            terminals: Terminals::Held,
         };
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).current_dir(place);

@@ -21,7 +21,8 @@ mod tree;
 pub use broker::{Call, Listener, Peer, Refusal, Streams, hand_over, hand_over_streams};
 pub use caches::default_caches;
 pub use error::FenceError;
-pub use fence::{Fence, Listing, Strength, strength};
+pub use fence::{Fence, Listing, Strength, Terminals, strength};
 pub use tree::{
-    Membership, Process, ancestors, become_subreaper, is_within, membership, reap_orphans,
+    Membership, Process, ancestors, become_subreaper, descendants, is_within, membership,
+    reap_orphans,
 };

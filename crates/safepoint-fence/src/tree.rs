@@ -105,6 +105,55 @@ pub fn is_within(root: &Process, pid: u32) -> bool {
     membership(root, pid) == Membership::Within
 }
 
+/// The processes that descend from this one and have not ended, as far as they can be seen.
+/// Those that come and go meanwhile may be missing.
+pub fn descendants() -> Vec<Process> {
+    let mut found: Vec<Process> = Vec::new();
+    let mut left = vec![std::process::id()];
+    while let Some(parent) = left.pop() {
+        let new = children(parent).into_iter().filter(|one| {
+            let is_known = found.iter().any(|known| known.pid == *one);
+            !is_known && left.len() < LONGEST
+        });
+        let new: Vec<Process> = new.filter_map(Process::look).collect();
+        left.extend(new.iter().map(|one| one.pid));
+        found.extend(new);
+    }
+    found.retain(|one| !one.has_ended());
+    found
+}
+
+/// The children of a process, by number.
+fn children(parent: u32) -> Vec<u32> {
+    // Not every kernel keeps this list; where one does not, everybody is asked.
+    let kept = fs::metadata("/proc/thread-self/children").is_ok();
+    if !kept {
+        let all = numbers("/proc").into_iter().filter_map(Process::look);
+        return all
+            .filter(|it| it.parent == parent)
+            .map(|it| it.pid)
+            .collect();
+    }
+    let place = format!("/proc/{parent}/task");
+    let threads = numbers(&place).into_iter();
+    let lists = threads.filter_map(|it| fs::read_to_string(format!("{place}/{it}/children")).ok());
+    let mut all = Vec::new();
+    for list in lists {
+        all.extend(
+            list.split_ascii_whitespace()
+                .filter_map(|it| it.parse::<u32>().ok()),
+        );
+    }
+    all
+}
+
+/// The entries of a directory that are numbers.
+fn numbers(place: &str) -> Vec<u32> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.collect()
+}
+
 /// From now on orphans among the descendants of this process become its own
 /// children, so a daemon cannot leave the tree. This process has to reap them:
 /// see [`reap_orphans`].

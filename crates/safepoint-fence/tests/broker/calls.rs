@@ -214,6 +214,7 @@ fn au_42_a_fenced_client_reaches_the_broker_and_writes_through_it() {
             writable: Vec::new(),
             hidden: vec![secret.clone()],
             listing: Listing::NotOnTheWay,
+            terminals: Terminals::Held,
         };
         let (mut child, _) = fence.spawn(client(socket)).unwrap();
         assert!(child.wait().unwrap().success());

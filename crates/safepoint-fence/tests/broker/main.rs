@@ -27,7 +27,8 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use safepoint_fence::{
-    Call, Fence, FenceError, Listener, Listing, Refusal, Streams, hand_over, hand_over_streams,
+    Call, Fence, FenceError, Listener, Listing, Refusal, Streams, Terminals, hand_over,
+    hand_over_streams,
 };
 
 /// Serves while `clients` runs, and stops.

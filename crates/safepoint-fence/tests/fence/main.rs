@@ -11,7 +11,7 @@ mod processes;
 mod writing;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -19,7 +19,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use safepoint_fence::{Fence, FenceError, Listing, Strength, strength};
+use safepoint_fence::{Fence, FenceError, Listing, Strength, Terminals, strength};
 use tempfile::TempDir;
 
 /// Renames, where `mv` would copy what cannot be renamed.
@@ -30,6 +30,7 @@ const RENAME: &str = "perl -e 'rename($ARGV[0], $ARGV[1]) or die \"$!\\n\"'";
 struct Room {
     directory: TempDir,
     listing: Listing,
+    terminals: Terminals,
 }
 
 impl Room {
@@ -38,6 +39,7 @@ impl Room {
         let room = Self {
             directory,
             listing: Listing::NotOnTheWay,
+            terminals: Terminals::Held,
         };
         for folder in [
             "work/deep",
@@ -78,6 +80,7 @@ impl Room {
             ],
             hidden: vec![self.path("home/data/secret")],
             listing: self.listing,
+            terminals: self.terminals,
         }
     }
 

@@ -174,6 +174,7 @@ fn nested() {
         writable: vec![room.join("work"), room.join("outside")],
         hidden: vec![room.join("home/data/secret")],
         listing: Listing::NotOnTheWay,
+        terminals: Terminals::Held,
     };
     let run = |script: &str| {
         let mut command = Command::new("/bin/sh");

@@ -111,9 +111,45 @@ fn au_42_the_usual_devices_work() {
     );
     room.allowed("n=/dev/shm/safepoint-test-$$; echo x > $n && rm $n");
     // A terminal: its device is written, and asked for its settings.
+    let room = Room {
+        terminals: Terminals::All,
+        ..room
+    };
     room.allowed(
         "script -qec 'stty -a > settings && echo x > /dev/tty' /dev/null && test -s settings",
     );
+}
+
+/// Makes a terminal, tells its name and keeps it until its input ends.
+const TERMINAL: &str = r#"exec perl -e 'open(my $m, "+<", "/dev/ptmx") or die;
+    my $lock = pack("i", 0); ioctl($m, 0x40045431, $lock) or die;
+    my $number = pack("I", 0); ioctl($m, 0x80045430, $number) or die;
+    $| = 1; print "/dev/pts/", unpack("I", $number), "\n"; <STDIN>'"#;
+
+#[test]
+fn au_42_terminals_of_others_are_not_written_to() {
+    let room = Room::new();
+    let mut holder = room.shell(TERMINAL).stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    let terminal = lines.next().unwrap().unwrap();
+    let write = format!("echo x > {terminal}");
+    let make = "perl -e 'open(my $m, \"+<\", \"/dev/ptmx\") or die \"$!\\n\"'";
+    room.denied(&write);
+    room.denied(make);
+    // Whoever makes terminals gets at all of them: there is no rule for one that is to come.
+    let room = Room {
+        terminals: Terminals::All,
+        ..room
+    };
+    room.allowed(make);
+    room.allowed(&write);
+    let room = Room {
+        terminals: Terminals::None,
+        ..room
+    };
+    room.denied(&write);
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
 }
 
 #[test]
@@ -146,6 +182,7 @@ fn au_42_paths_that_are_not_clear_are_refused() {
         writable: vec![room.path("work")],
         hidden: vec![path.into()],
         listing: Listing::Everywhere,
+        terminals: Terminals::Held,
     };
     for path in ["relative", "/absent-place/../x/.."] {
         let result = fence(path).spawn(room.shell("echo x > ran"));
