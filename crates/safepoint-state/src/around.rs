@@ -16,7 +16,7 @@ use crate::scan::Progress;
 use crate::scope::Scope;
 use crate::snapshot::{self, Action, Selection, Snapshot};
 use crate::state::{State, Workspace};
-use crate::tree::{Change, ChangeKind};
+use crate::tree::{self, Change, ChangeKind};
 use crate::{StateError, record};
 
 /// What is known of an action that somebody else carries out.
@@ -32,6 +32,42 @@ pub struct Errand {
     pub summary: String,
     /// What was decided about it.
     pub decision: String,
+}
+
+/// Whether something else was going on in the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Nothing: whatever has changed since the last look, nobody told us of.
+    Alone,
+    /// Other actions, which will tell themselves what they changed.
+    Others,
+}
+
+/// Which changes are an action's own, where others ran beside it.
+#[derive(Clone, Debug)]
+pub enum Share {
+    /// All of them.
+    All,
+    /// Those at these paths and below.
+    Only(Vec<TreePath>),
+    /// All but those at these paths and below.
+    Without(Vec<TreePath>),
+}
+
+impl Share {
+    fn has(&self, change: &Change) -> bool {
+        let at = |paths: &[TreePath]| paths.iter().any(|it| path::is_within(&change.path, it));
+        match self {
+            Self::All => true,
+            // A directory that was made for one of them belongs to it.
+            Self::Only(paths) => {
+                let made = change.from.is_none()
+                    && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
+                at(paths) || (made && paths.iter().any(|it| path::is_within(it, &change.path)))
+            }
+            Self::Without(paths) => !at(paths),
+        }
+    }
 }
 
 /// What an action changed.
@@ -50,13 +86,14 @@ impl State {
         &self,
         workspace: &Workspace,
         action: &ActionId,
+        company: Company,
         progress: &Progress,
     ) -> Result<Snapshot, StateError> {
-        match self.before_once(workspace, action, progress) {
+        match self.before_once(workspace, action, company, progress) {
             // As with any checkpoint: what cannot be read any more is stored anew.
             Err(StateError::Damaged { .. } | StateError::Missing { .. }) => {
                 self.objects()?.heal()?;
-                self.before_once(workspace, action, progress)
+                self.before_once(workspace, action, company, progress)
             }
             other => other,
         }
@@ -66,6 +103,7 @@ impl State {
         &self,
         workspace: &Workspace,
         action: &ActionId,
+        company: Company,
         progress: &Progress,
     ) -> Result<Snapshot, StateError> {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
@@ -89,14 +127,22 @@ impl State {
             return Ok(latest);
         }
         now.record.size = size;
-        let observed = self.observed(&objects.reader(), &now)?;
+        let observed = match company {
+            Company::Alone => self.observed(&objects.reader(), &now)?,
+            Company::Others => None,
+        };
         self.verify_with(&objects, &now)?;
         fault::point("checkpoint.stored");
         self.record(&now, observed.as_ref())?;
         Ok(now)
     }
 
-    /// What the action changed. It is recorded, with whatever `beside` writes, in one transaction.
+    /// What the action changed, as far as it is its own. It is recorded, with whatever `beside`
+    /// writes, in one transaction.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that is told of an action"
+    )]
     pub fn after<
         E: From<StateError> + From<safepoint_trail::TrailError> + From<safepoint_store::StoreError>,
     >(
@@ -105,13 +151,13 @@ impl State {
         before: &Snapshot,
         errand: &Errand,
         outcome: &str,
+        share: &Share,
         progress: &Progress,
         beside: impl FnOnce(&mut Writing<'_>, &[Changed]) -> Result<(), E>,
     ) -> Result<Vec<Changed>, E> {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         let (capture, size) = self.look_and_keep(workspace, progress)?;
         let objects = self.objects()?;
-        let reader = objects.reader();
         let mut after = self.automatic(
             workspace,
             &Scope::everything(),
@@ -119,7 +165,15 @@ impl State {
             format!("after {}", errand.id),
         )?;
         after.record.size = size;
-        let changes = record::notable_changes(&reader, before, &after)?;
+        // What stands there now, of whoever; what is this action's own is shown apart from it.
+        let (after, present) = match share {
+            Share::All => (after, None),
+            Share::Only(_) | Share::Without(_) => {
+                let own = self.own_part(&objects, before, &after, share)?;
+                (own, Some(after))
+            }
+        };
+        let changes = record::notable_changes(&objects.reader(), before, &after)?;
         let row = Action {
             id: errand.id.clone(),
             workspace: workspace.root.clone(),
@@ -146,12 +200,48 @@ impl State {
             if !changes.is_empty() {
                 self.record_in(writing, &after)?;
             }
+            // The next look is compared with what is there.
+            if let Some(present) = &present {
+                self.record_in(writing, present)?;
+            }
             snapshot::insert_action(writing.sql(), &row)?;
             let kind = Kind::fixed("action_done");
             writing.append(self.draft(&workspace.root, kind, Some(&errand.id), body))?;
             beside(writing, &changed)
         })?;
         Ok(changed)
+    }
+
+    /// The state that there would be if only this action had changed something.
+    fn own_part(
+        &self,
+        objects: &crate::objects::Objects,
+        before: &Snapshot,
+        present: &Snapshot,
+        share: &Share,
+    ) -> Result<Snapshot, StateError> {
+        let writer = objects.writer();
+        let changes = tree::changes(
+            &objects.reader(),
+            Some(&before.record.files),
+            Some(&present.record.files),
+            &Scope::everything(),
+        )?;
+        let mine = changes.into_iter().filter(|change| share.has(change));
+        let files = tree::edit(
+            &objects.reader(),
+            Some(&before.record.files),
+            mine.map(|change| (change.path, change.to)),
+            &mut |id, bytes| writer.add_tree(id, bytes),
+        )?;
+        writer.finish()?;
+        let mut own = present.clone();
+        own.id = crate::snapshot::SnapshotId::generate(self.now(), &*self.around.entropy)?;
+        own.record.files = files;
+        if matches!(share, Share::Only(_)) {
+            own.record.git = before.record.git;
+        }
+        Ok(own)
     }
 
     /// Looks at everything, and keeps what makes the next look quick.

@@ -36,7 +36,7 @@ mod undo;
 mod verify;
 pub mod watch;
 
-pub use around::{Changed, Errand};
+pub use around::{Changed, Company, Errand, Share};
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;
 pub use content::ContentId;

@@ -139,11 +139,13 @@ impl State {
 
     /// The object store, for reading and adding.
     pub fn objects(&self) -> Result<Objects, StateError> {
+        ready_threads();
         Objects::open(&self.objects_directory(), &self.object_options())
     }
 
     /// The object store, for nobody else meanwhile.
     pub(crate) fn objects_alone(&self) -> Result<Objects, StateError> {
+        ready_threads();
         Objects::open_alone(&self.objects_directory(), &self.object_options())
     }
 
@@ -283,4 +285,17 @@ pub fn stream(workspace: &Path) -> Stream {
     format!("dir:{}", key(workspace))
         .parse()
         .unwrap_or_else(|_| Stream::store())
+}
+
+/// The threads that walk trees. Deep trees are walked by recursion, and threads that wait take
+/// on other branches: their space is only named, and what is not used costs nothing. The
+/// threads do cost, so there are none before the first tree.
+fn ready_threads() {
+    static READY: std::sync::Once = std::sync::Once::new();
+    READY.call_once(|| {
+        // That they are there already is no failure.
+        let _ = rayon::ThreadPoolBuilder::new()
+            .stack_size(512 << 20)
+            .build_global();
+    });
 }
