@@ -1,0 +1,249 @@
+//! Our entries among those of others, in settings that are JSON.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::lossless::{Document, Step};
+use super::shape::{self, Shape};
+use super::{Installed, SettingsError};
+use crate::Client;
+
+/// One handler of ours.
+struct Ours {
+    event: String,
+    /// The way to it.
+    path: Vec<Step>,
+    program: String,
+    /// Whether it is as we would write it now.
+    current: bool,
+}
+
+pub(crate) fn install(
+    client: Client,
+    shape: &Shape,
+    existing: Option<&str>,
+    program: &str,
+) -> Result<String, SettingsError> {
+    let fresh = || Document::fresh(&shape.whole(client, program));
+    let Some(existing) = existing else {
+        return Ok(fresh());
+    };
+    let found = ours(client, shape, &Document::read(existing)?)?;
+    let exact = |event: &&'static str| {
+        let mut entries = found.iter().filter(|ours| ours.event == **event);
+        let first = entries.next();
+        first.is_some_and(|ours| ours.current && ours.program == program)
+            && entries.next().is_none()
+    };
+    if found.len() == shape.events.len() && shape.events.iter().all(exact) {
+        return Ok(existing.to_owned());
+    }
+    let Some(rest) = uninstall(client, shape, existing)? else {
+        return Ok(fresh());
+    };
+    let document = Document::read(&rest)?;
+    if document
+        .value()
+        .as_object()
+        .is_some_and(|root| root.is_empty())
+    {
+        return Ok(fresh());
+    }
+    Ok(merged(client, shape, document, program)?.into_text())
+}
+
+/// Puts all entries in. There are none of ours.
+fn merged(
+    client: Client,
+    shape: &Shape,
+    mut document: Document,
+    program: &str,
+) -> Result<Document, SettingsError> {
+    if shape.version && document.value().get("version").is_none() {
+        document = document.append(&[], Some("version"), &json!(1))?;
+    }
+    let at = |event: &str| vec![key("hooks"), key(event)];
+    if document.value().get("hooks").is_none() {
+        let hooks = shape.hooks(client, program);
+        return document.append(&[], Some("hooks"), &hooks);
+    }
+    for event in shape.events {
+        let entry = shape.entry(client, event, program);
+        let there = document.value().pointer(&format!("/hooks/{event}"));
+        document = match there {
+            Some(_) => document.append(&at(event), None, &entry)?,
+            None => document.append(&[key("hooks")], Some(event), &json!([entry]))?,
+        };
+    }
+    Ok(document)
+}
+
+pub(crate) fn uninstall(
+    client: Client,
+    shape: &Shape,
+    existing: &str,
+) -> Result<Option<String>, SettingsError> {
+    let mut document = Document::read(existing)?;
+    let mut touched = false;
+    // One at a time: each changes the way to the others.
+    while let Some(found) = ours(client, shape, &document)?.into_iter().next() {
+        document = document.without(&emptied(&document, found.path))?;
+        touched = true;
+    }
+    let left = document.value().as_object();
+    let empty = left.is_some_and(|root| {
+        root.is_empty() || (shape.version && root.len() == 1 && root.contains_key("version"))
+    });
+    Ok((!(touched && empty)).then(|| document.into_text()))
+}
+
+/// The way to the outermost thing that would be left empty, or to the handler itself.
+fn emptied(document: &Document, mut path: Vec<Step>) -> Vec<Step> {
+    // The settings themselves are never taken out.
+    while path.len() > 1 {
+        let parent = path
+            .split_last()
+            .map(|(_, parent)| parent)
+            .unwrap_or_default();
+        let alone = match at(document.value(), parent) {
+            Some(Value::Array(list)) => list.len() == 1,
+            // A group goes when its list of handlers does; an object of events when it is empty.
+            Some(Value::Object(fields)) => parent.len() != 1 || fields.len() == 1,
+            _ => false,
+        };
+        if !alone {
+            break;
+        }
+        path.pop();
+    }
+    path
+}
+
+pub(crate) fn installed(
+    client: Client,
+    shape: &Shape,
+    existing: &str,
+) -> Result<Installed, SettingsError> {
+    let document = Document::read(existing)?;
+    let found = ours(client, shape, &document)?;
+    let program = found.first().map(|ours| ours.program.clone());
+    let mut installed = Installed {
+        program: program.as_ref().map(PathBuf::from),
+        switched_off: switched_off(client, document.value()),
+        ..Installed::default()
+    };
+    for ours in &found {
+        if !installed.events.contains(&ours.event) {
+            installed.events.push(ours.event.clone());
+        }
+        let known = shape.events.contains(&ours.event.as_str());
+        let same = program.as_ref() == Some(&ours.program);
+        let fine = known && same && ours.current;
+        if !fine && !installed.stale.contains(&ours.event) {
+            installed.stale.push(ours.event.clone());
+        }
+    }
+    let missing = shape.events.iter().map(|event| (*event).to_owned());
+    installed.missing = missing
+        .filter(|event| !installed.events.contains(event))
+        .collect();
+    Ok(installed)
+}
+
+/// Our handlers, in the order of the text. Along the way it is made sure that everything
+/// has the form that it must have before something is put in.
+fn ours(client: Client, shape: &Shape, document: &Document) -> Result<Vec<Ours>, SettingsError> {
+    let root = document.value();
+    let root = root
+        .as_object()
+        .ok_or_else(|| odd("the whole of the settings", "an object"))?;
+    let Some(hooks) = root.get("hooks") else {
+        return Ok(Vec::new());
+    };
+    let hooks = hooks
+        .as_object()
+        .ok_or_else(|| odd("`hooks`", "an object"))?;
+    let mut found = Vec::new();
+    for (event, list) in hooks {
+        let Some(list) = list.as_array() else {
+            // Switches may stand beside the events.
+            if shape.events.contains(&event.as_str()) {
+                return Err(odd(&format!("`hooks.{event}`"), "a list"));
+            }
+            continue;
+        };
+        for (index, entry) in list.iter().enumerate() {
+            let path = vec![key("hooks"), key(event), Step::Index(index)];
+            let handlers = if shape.grouped {
+                entry.get("hooks").and_then(Value::as_array)
+            } else {
+                None
+            };
+            let inner = handlers.into_iter().flatten().enumerate();
+            let inner = inner.map(|(index, handler)| {
+                let further = [key("hooks"), Step::Index(index)];
+                ([path.clone(), further.to_vec()].concat(), handler)
+            });
+            let own = (!shape.grouped).then(|| (path.clone(), entry));
+            for (path, handler) in inner.chain(own) {
+                let line = handler.get(shape.command).and_then(Value::as_str);
+                let Some(program) = line.and_then(|line| shape::program(client, line)) else {
+                    continue;
+                };
+                let expected = shape.handler(client, event, &program);
+                // With a matcher it would not see every tool.
+                let matcher = entry.get("matcher").filter(|_| shape.grouped);
+                let narrowed = matcher.is_some_and(|matcher| *matcher != "*" && *matcher != "");
+                found.push(Ours {
+                    event: event.clone(),
+                    path,
+                    current: *handler == expected && !narrowed,
+                    program,
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What switches hooks off in the same settings.
+fn switched_off(client: Client, root: &Value) -> Option<String> {
+    let is = |place: &str, value: Value| root.pointer(place) == Some(&value);
+    let names = |place: &str| {
+        let list = root.pointer(place).and_then(Value::as_array);
+        list.is_some_and(|list| list.contains(&json!("safepoint")))
+    };
+    let what = match client {
+        Client::ClaudeCode if is("/disableAllHooks", json!(true)) => "`disableAllHooks` is true",
+        Client::Gemini if is("/hooksConfig/enabled", json!(false)) => {
+            "`hooksConfig.enabled` is false"
+        }
+        Client::Gemini if is("/tools/enableHooks", json!(false)) => "`tools.enableHooks` is false",
+        Client::Gemini if names("/hooksConfig/disabled") => {
+            "`hooksConfig.disabled` names `safepoint`"
+        }
+        Client::Gemini if names("/hooks/disabled") => "`hooks.disabled` names `safepoint`",
+        Client::Copilot if is("/disableAllHooks", json!(true)) => "`disableAllHooks` is true",
+        _ => return None,
+    };
+    Some(what.to_owned())
+}
+
+fn at<'value>(value: &'value Value, path: &[Step]) -> Option<&'value Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
+}
+
+fn key(name: &str) -> Step {
+    Step::Key(name.to_owned())
+}
+
+fn odd(place: &str, expected: &'static str) -> SettingsError {
+    SettingsError::Odd {
+        place: place.to_owned(),
+        expected,
+    }
+}
