@@ -11,8 +11,8 @@ pub use post::{Message, NotDelivered, Poster};
 
 use std::fmt::Write as _;
 
-use safepoint_gates::{Judgement, Notice};
-use safepoint_model::{EntryId, Timestamp};
+use safepoint_gates::Notice;
+use safepoint_model::{EntryId, SessionId, Timestamp};
 use safepoint_store::{Sql, Value};
 use safepoint_trail::Trail;
 use serde::Serialize;
@@ -34,15 +34,16 @@ struct CloudEvent<'a> {
     data: &'a serde_json::Value,
 }
 
-/// Writes the notices of a step.
+/// Writes what stewards are told of a session, beside what it tells of.
 pub(crate) fn enqueue(
     sql: &mut dyn Sql,
-    judgement: &Judgement,
+    session: &SessionId,
+    notices: &[Notice],
     trail: &Trail,
     around: &Surroundings,
 ) -> Result<(), ControlError> {
-    let session = judgement.session.session_id.as_str();
-    for notice in &judgement.notices {
+    let session = session.as_str();
+    for notice in notices {
         let now = around.clock.now();
         let id = EntryId::new(now, &*around.entropy)?;
         let mut data = notice.data.clone();

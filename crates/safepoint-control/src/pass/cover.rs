@@ -7,6 +7,8 @@ use safepoint_authority::{Coverage, Deed, NamedPath, Reversibility, SideEffect, 
 use safepoint_gates::Condition;
 use safepoint_state::Snapshot;
 
+use super::scratch::SCRATCH;
+
 /// Whether what is started can write outside the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fenced {
@@ -15,6 +17,10 @@ pub(crate) enum Fenced {
     /// It can.
     No,
 }
+
+/// Where a fence lets a program write besides the workspace. It is told, and changes nothing
+/// in how an action is judged: nobody keeps work there.
+const BESIDE: &str = "what it writes in temporary folders and in the caches of build tools";
 
 /// How much of one deed could be taken back.
 #[derive(Clone, Debug)]
@@ -135,6 +141,11 @@ fn touched(named: &[NamedPath], net: &Net<'_>, workspace: &Path) -> Cover {
     }
 }
 
+/// Whether a deed stays in the workspace only where the kernel keeps it there.
+pub(crate) fn needs_fence(deed: &Deed) -> bool {
+    matches!(deed.undo, Undo::Workspace) && !deed.action.starts_with("git.")
+}
+
 /// Whether something is changed by being touched so.
 pub(crate) fn is_change(role: &str) -> bool {
     matches!(role, "write" | "delete" | "metadata")
@@ -183,18 +194,39 @@ pub(crate) fn conditions(
     known
 }
 
+/// Whether a deed writes wherever the fence lets it.
+fn runs_anything(deed: &Deed) -> bool {
+    deed.undo == Undo::Workspace && !deed.action.starts_with("git.")
+}
+
 /// What an approver is told.
-pub(crate) fn told(before: Option<&Snapshot>, named: &[NamedPath], total: &Cover) -> Coverage {
+pub(crate) fn told(
+    before: Option<&Snapshot>,
+    named: &[NamedPath],
+    total: &Cover,
+    deeds: &[Deed],
+    fenced: Fenced,
+) -> Coverage {
     let covered = named
         .iter()
         .filter(|path| path.inside && is_change(&path.role))
         .map(|path| path.path.clone());
+    let is_scratch = named.iter().any(|path| path.role == SCRATCH);
     Coverage {
         checkpoint_id: before.map(|snapshot| snapshot.id.to_string()),
         covered: match before {
             Some(_) => covered.collect(),
             None => Vec::new(),
         },
-        not_covered: total.remainder.iter().cloned().collect(),
+        not_covered: match is_scratch || fenced == Fenced::Yes && deeds.iter().any(runs_anything) {
+            // Without a fence it has been said that all outside is lost.
+            true => total
+                .remainder
+                .iter()
+                .cloned()
+                .chain([BESIDE.to_owned()])
+                .collect(),
+            false => total.remainder.iter().cloned().collect(),
+        },
     }
 }

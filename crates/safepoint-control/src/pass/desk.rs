@@ -107,6 +107,8 @@ impl Desk<'_> {
         hold.decide(&decision, SignedDecision::new(String::new()), now)?;
         let note = signing.sign(operator, &decision.to_text()?)?;
         let signed = SignedDecision::new(note);
+        // What the session is pinned to does not change, and may be long.
+        let manifests = self.overridden(&hold, verdict.choice)?;
         fault::point("desk.signed");
         let decided = self.control.trail.write(Durability::Sync, |writing| {
             let operator: Operator = active(writing.sql(), &operator.name)?;
@@ -124,7 +126,10 @@ impl Desk<'_> {
             self.tell(writing, &decided, &operator.name, &signed)?;
             self.stand(writing, &decided, &opened, now)?;
             let permit = match decided.state {
-                HoldState::Approved => Some(self.issue(writing, &decided, now)?),
+                HoldState::Approved => {
+                    self.tell_stewards(writing, &decided, &opened, &manifests)?;
+                    Some(self.issue(writing, &decided, now)?)
+                }
                 _ => None,
             };
             Ok((decided, permit))

@@ -4,6 +4,7 @@ use safepoint_authority::{Envelope, Hold, HoldState, Operator, Permit, PermitSta
 use safepoint_model::{ActionId, HoldId, PermitId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::Visitor;
 use crate::kept::Kept;
 
 impl Kept for Hold {
@@ -141,6 +142,7 @@ impl Kept for Standing {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Place {
     pub(crate) format: u32,
+    /// The directory, with the client and its session where one has come to it.
     pub(crate) workspace: String,
     pub(crate) session_id: SessionId,
     /// The sessions before it, the newest first: the rules were others then.
@@ -160,6 +162,9 @@ impl Kept for Place {
     }
     fn is_open(&self) -> bool {
         true
+    }
+    fn topic(&self) -> Option<String> {
+        Some(self.session_id.to_string())
     }
 }
 
@@ -182,6 +187,34 @@ pub(crate) struct Running {
     pub(crate) process: (u32, u64),
     pub(crate) time: Timestamp,
     pub(crate) ended: bool,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Timestamp>,
+    /// The client that carries it out itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) visitor: Option<Visitor>,
+    /// All that it changes, where that is known before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) claims: Option<Vec<String>>,
+    /// The line that is to be run behind the fence in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<String>,
+    /// The process that runs that line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) performer: Option<(u32, u64)>,
+}
+
+impl Running {
+    /// The process from which it starts others. What a client does all by itself, such as
+    /// writing a file that it names, starts none.
+    pub(crate) fn starts_from(&self) -> Option<(u32, u64)> {
+        match (&self.visitor, &self.performer, &self.claims) {
+            (None, _, _) => Some(self.process),
+            (Some(_), Some(performer), _) => Some(*performer),
+            (Some(_), None, None) => Some(self.process),
+            (Some(_), None, Some(_)) => None,
+        }
+    }
 }
 
 impl Kept for Running {

@@ -2,31 +2,27 @@
 //! directory that was seen, with the variables that were seen and no others.
 
 use std::fs::File;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use safepoint_fence::Terminals;
 use safepoint_gates::Outcome;
-use safepoint_state::{Changed, Errand, Snapshot};
+use safepoint_state::{Changed, Errand, Share, Snapshot};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream};
 use serde_json::json;
 
-use super::{Leave, Passage, Stdin};
-use crate::ControlError;
+use super::attend::{Stop, capture_of, wait};
+use super::guarded::is_code_of_client;
+use super::script::{Sealed, Watched};
+use super::{Leave, Passage, Standing, Stdin};
+use crate::{ControlError, kept};
 
-/// Output beyond this is thrown away.
-const KEPT: usize = 1 << 20;
-/// How long a command that was asked to end may take to do so.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long to wait for pipes that a child of the child holds open.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -65,6 +61,18 @@ pub struct Ran {
     pub stderr: Vec<u8>,
     /// What it changed.
     pub changes: Vec<Changed>,
+    /// How many processes it left running. What they change later is not part of it.
+    pub left_running: usize,
+    /// Files it runs by name that somebody touched meanwhile, although it was approved.
+    pub exchanged: Vec<String>,
+}
+
+/// A command that was started, and what is held or watched while it runs.
+struct Started {
+    child: Child,
+    watched: Watched,
+    /// The interpreter may open it at any time.
+    _script: Option<Sealed>,
 }
 
 impl Passage<'_> {
@@ -82,13 +90,15 @@ impl Passage<'_> {
         // descends from it is known to.
         safepoint_fence::become_subreaper()
             .map_err(|error| start_error(leave, std::io::Error::other(error)))?;
-        let mut child = match self.start(leave, stdin, capture) {
-            Ok(child) => child,
+        let ours = safepoint_fence::descendants();
+        let mut started = match self.start(leave, stdin, capture) {
+            Ok(started) => started,
             Err(error) => {
                 self.conclude(leave, "error", json!({"why": error.to_string()}))?;
                 return Err(error);
             }
         };
+        let child = &mut started.child;
         fault::point("pass.started");
         let output = capture_of(child.stdout.take());
         let errors = capture_of(child.stderr.take());
@@ -97,8 +107,10 @@ impl Passage<'_> {
             // One that does not read its input tells so by how it ends.
             std::thread::spawn(move || pipe.write_all(&bytes));
         }
-        let waited = wait(&mut child, capture, limit, &stop);
+        let waited = wait(child, capture, limit, &stop);
         let (ended, status) = waited.map_err(|error| start_error(leave, error))?;
+        let exchanged = started.watched.touched();
+        let left_running = left_running(&ours);
         fault::point("pass.ran");
         let outcome = match (ended, status.success()) {
             (Ended::ByItself, true) => "ok",
@@ -111,6 +123,7 @@ impl Passage<'_> {
                 Ended::TimedOut => "timed_out",
                 Ended::Interrupted => "interrupted",
             },
+            "left_running": left_running, "exchanged": exchanged,
         });
         let changes = self.conclude(leave, outcome, body)?;
         fault::point("pass.recorded");
@@ -122,6 +135,8 @@ impl Passage<'_> {
             stdout: read(output),
             stderr: read(errors),
             changes,
+            left_running,
+            exchanged,
         })
     }
 
@@ -139,8 +154,12 @@ impl Passage<'_> {
                 before,
                 &leave.errand,
                 outcome,
+                &self.share_of_action(&leave.action_id)?,
                 self.progress,
-                |writing, _| self.end_leave(writing, leave, outcome, body),
+                |writing, changes| {
+                    self.notice(writing, leave, changes)?;
+                    self.end_leave(writing, leave, outcome, body)
+                },
             )?,
             None => {
                 self.control.trail.write(Durability::Sync, |writing| {
@@ -168,6 +187,7 @@ impl Passage<'_> {
             before,
             errand,
             outcome,
+            &Share::All,
             self.progress,
             |writing, _| -> Result<(), ControlError> {
                 writing.append(Draft {
@@ -193,6 +213,28 @@ impl Passage<'_> {
             self.end_leave(writing, leave, outcome, json!({}))
         })?;
         self.report(leave, outcome)
+    }
+
+    /// Settings by which programs of an agent's choice would run outside, and that nobody has
+    /// approved, are looked at by a person before anything else is done.
+    fn notice(
+        &self,
+        writing: &mut safepoint_trail::Writing<'_>,
+        leave: &Leave,
+        changes: &[Changed],
+    ) -> Result<(), ControlError> {
+        let is_code = |it: &Changed| is_code_of_client(&safepoint_state::path::display(&it.path));
+        if leave.permit.is_some() || !changes.iter().any(is_code) {
+            return Ok(());
+        }
+        let session = &leave.session_id;
+        let standing: Standing = kept::get(writing.sql(), session.as_str())?
+            .unwrap_or_else(|| Standing::new(session.clone(), self.now()));
+        let noticed = Standing {
+            rules_changed: true,
+            ..standing
+        };
+        kept::put(writing, &noticed)
     }
 
     fn end_leave(
@@ -227,7 +269,12 @@ impl Passage<'_> {
         }
     }
 
-    fn start(&self, leave: &Leave, stdin: &Stdin, capture: Capture) -> Result<Child, ControlError> {
+    fn start(
+        &self,
+        leave: &Leave,
+        stdin: &Stdin,
+        capture: Capture,
+    ) -> Result<Started, ControlError> {
         let failed = |error| start_error(leave, error);
         let program = leave
             .program
@@ -243,23 +290,37 @@ impl Passage<'_> {
                 "the working directory is not the one that was seen",
             )));
         }
+        // What a person approved is held where it can be. Nobody has looked at the rest.
+        let approved = leave.permit.is_some();
+        let script = match approved {
+            true => Sealed::of(&leave.canonical, program).map_err(failed)?,
+            false => None,
+        };
+        let watched = match &script {
+            None if approved => Watched::of(&leave.canonical, program),
+            _ => Watched::default(),
+        };
         // By descriptor: a file that is put in its place meanwhile is another one. A script
-        // is opened again by its interpreter, by name, and cannot be held so.
-        let path = match program.is_script {
-            true => program.path.clone(),
-            false => format!("/proc/self/fd/{}", program.file.as_raw_fd()).into(),
+        // is opened again by its interpreter, by name, unless it could be sealed.
+        let path = match (&script, program.is_script) {
+            (Some(script), true) => script.path(),
+            (None, true) => program.path.clone(),
+            (_, false) => format!("/proc/self/fd/{}", program.file.as_raw_fd()).into(),
         };
         #[expect(
             clippy::disallowed_methods,
             reason = "the one place that starts an agent's command"
         )]
         let mut command = Command::new(path);
-        let mut words = leave.canonical.argv.iter();
-        if let Some(name) = words.next() {
-            command.arg0(name);
+        for (number, word) in leave.canonical.argv.iter().enumerate() {
+            let sealed = script.as_ref().filter(|it| it.word == number);
+            match (number, sealed) {
+                (0, _) => command.arg0(word),
+                (_, Some(script)) => command.arg(script.path()),
+                (_, None) => command.arg(word),
+            };
         }
         command
-            .args(words)
             .current_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()))
             .env_clear()
             .envs(leave.variables.iter().map(|(name, value)| (name, value)))
@@ -280,17 +341,33 @@ impl Passage<'_> {
                 .stderr(Stdio::piped())
                 .process_group(0);
         }
-        self.spawn(command, leave).map_err(failed)
+        let child = self.spawn(command, leave, capture).map_err(failed)?;
+        Ok(Started {
+            child,
+            watched,
+            _script: script,
+        })
     }
 
     /// What a person approved, or a steward allowed by a policy, runs as it would for them;
     /// everything else inside the fence.
-    fn spawn(&self, mut command: Command, leave: &Leave) -> std::io::Result<Child> {
+    fn spawn(
+        &self,
+        mut command: Command,
+        leave: &Leave,
+        capture: Capture,
+    ) -> std::io::Result<Child> {
         match &self.fence {
             Some(fence) if leave.permit.is_none() && !leave.by_policy => {
                 let mut fence = fence.clone();
                 // What an envelope lets it write outside.
                 fence.writable.extend(leave.outside());
+                // Whoever calls us from inside is told why that does not work.
+                command.env("SAFEPOINT_FENCED", "1");
+                // Its streams are pipes: no terminal is any of its business.
+                if capture == Capture::Keep {
+                    fence.terminals = Terminals::None;
+                }
                 let (child, _) = fence.spawn(command).map_err(std::io::Error::other)?;
                 Ok(child)
             }
@@ -318,118 +395,17 @@ impl Leave {
     }
 }
 
+/// How many processes run now that did not before: all of them descend from the command.
+fn left_running(before: &[safepoint_fence::Process]) -> usize {
+    safepoint_fence::reap_orphans(|pid| before.iter().any(|it| it.pid == pid));
+    let is_new = |one: &safepoint_fence::Process| !before.iter().any(|it| it.is_same(one));
+    let now = safepoint_fence::descendants();
+    now.iter().filter(|it| is_new(it)).count()
+}
+
 fn start_error(leave: &Leave, error: std::io::Error) -> ControlError {
     ControlError::Start {
         program: leave.canonical.argv.first().cloned().unwrap_or_default(),
         error,
     }
-}
-
-/// Signals that ask us to stop. We stay, to record how it ended.
-struct Stop {
-    interrupted: Arc<AtomicBool>,
-    terminated: Arc<AtomicBool>,
-    hooks: Vec<signal_hook::SigId>,
-}
-
-impl Stop {
-    fn listen() -> std::io::Result<Self> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let terminated = Arc::new(AtomicBool::new(false));
-        let mut hooks = Vec::new();
-        for (signal, flag) in [
-            (SIGINT, &interrupted),
-            (SIGTERM, &terminated),
-            (SIGHUP, &terminated),
-        ] {
-            hooks.push(signal_hook::flag::register(signal, Arc::clone(flag))?);
-        }
-        Ok(Self {
-            interrupted,
-            terminated,
-            hooks,
-        })
-    }
-
-    fn is_asked(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed) || self.terminated.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        for hook in self.hooks.drain(..) {
-            signal_hook::low_level::unregister(hook);
-        }
-    }
-}
-
-/// Waits without spinning: the kernel tells when the process ends.
-fn wait(
-    child: &mut Child,
-    capture: Capture,
-    limit: Option<Duration>,
-    stop: &Stop,
-) -> std::io::Result<(Ended, ExitStatus)> {
-    const STEP: Duration = Duration::from_millis(100);
-    let process = Pid::from_child(child);
-    let handle = pidfd_open(process, PidfdFlags::empty())?;
-    let mut left = limit;
-    let mut ended = Ended::ByItself;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok((ended, status));
-        }
-        let over = left.is_some_and(|left| left.is_zero());
-        if over && ended != Ended::ByItself {
-            // It was asked to end, and has not.
-            signal(process, capture, Signal::KILL);
-            return Ok((ended, child.wait()?));
-        }
-        if ended == Ended::ByItself && (over || stop.is_asked()) {
-            ended = if over {
-                Ended::TimedOut
-            } else {
-                Ended::Interrupted
-            };
-            // On a terminal Ctrl-C has reached it already; asking twice does no harm.
-            signal(process, capture, Signal::TERM);
-            left = Some(GRACE);
-        }
-        let step = left.unwrap_or(STEP).min(STEP);
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(step.subsec_nanos()),
-        };
-        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => left = left.map(|left| left.saturating_sub(step)),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-fn signal(process: Pid, capture: Capture, signal: Signal) {
-    let _ = match capture {
-        Capture::Keep => kill_process_group(process, signal),
-        Capture::Inherit => kill_process(process, signal),
-    };
-}
-
-/// Reads a pipe to its end on a thread of its own, so that it never fills up.
-fn capture_of(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (send, receive) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        let mut piece = vec![0; 64 << 10];
-        if let Some(mut pipe) = pipe {
-            while let Ok(length @ 1..) = pipe.read(&mut piece) {
-                let room = KEPT.saturating_sub(kept.len()).min(length);
-                kept.extend_from_slice(piece.get(..room).unwrap_or_default());
-            }
-        }
-        let _ = send.send(kept);
-    });
-    receive
 }

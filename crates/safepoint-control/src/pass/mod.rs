@@ -4,20 +4,27 @@
 //! a denial; there is no third. Whatever goes wrong on the way is an error, and
 //! then nothing runs.
 
+mod attend;
 mod change;
 mod cover;
 mod desk;
 mod documents;
 mod execute;
+mod guarded;
 mod needs;
+mod overridden;
 mod permitted;
 mod proposal;
 mod recover;
 mod rehearse;
+mod scratch;
+mod script;
 mod see;
 mod settle;
 mod standing;
+mod tool;
 mod trust;
+mod visit;
 mod word;
 
 use std::path::PathBuf;
@@ -32,7 +39,9 @@ use safepoint_store::fault;
 pub use desk::{Desk, Signing, Verdict};
 pub(crate) use documents::Standing;
 pub use execute::{Capture, Ended, Ran};
-pub use proposal::{Act, Mode, Proposal, Stdin};
+pub use proposal::{Act, Mode, Proposal, Stdin, Visitor};
+pub use recover::this_process;
+pub use visit::{Finished, client_process};
 pub use word::Word;
 
 use crate::session::ByPolicy;
@@ -77,6 +86,8 @@ pub struct Passage<'a> {
     pub hold_timeout: Span,
     /// Where what is started may write; anywhere without one.
     pub fence: Option<Fence>,
+    /// Whether whoever asks is behind such a fence, with all that it starts.
+    pub is_within: bool,
     /// Shows how far a look at the workspace has come.
     pub progress: &'a Progress,
 }
@@ -123,6 +134,9 @@ pub struct Leave {
     pub(crate) trust_after: Option<u32>,
     /// Whether a steward has allowed all of it by policies.
     pub(crate) by_policy: bool,
+    /// The line to be run behind the fence in the place of the one that was asked for: only
+    /// there it changes nothing that a checkpoint does not cover.
+    pub line: Option<String>,
 }
 
 impl Leave {
@@ -198,6 +212,7 @@ impl Passage<'_> {
                 permit,
                 trust_after,
                 decision,
+                line,
             } => Leave {
                 errand: self.errand(&form, &action, &session, decision),
                 action_id: action,
@@ -211,6 +226,8 @@ impl Passage<'_> {
                 variables: seen.variables,
                 trust_after,
                 by_policy,
+                // What a steward has allowed runs as it was asked for.
+                line: line.filter(|_| !by_policy),
             },
         };
 
@@ -229,11 +246,13 @@ impl Passage<'_> {
 
     /// Takes the checkpoint before an action that changes something.
     fn secure(&self, seen: &Seen, action: &ActionId) -> Result<Option<Snapshot>, ControlError> {
-        // A change under a checkpoint has one already.
-        if !seen.changes_something || seen.program.is_none() {
+        if !seen.changes_something || seen.has_checkpoint {
             return Ok(None);
         }
-        let snapshot = self.state.before(self.workspace, action, self.progress)?;
+        let company = self.company()?;
+        let snapshot = self
+            .state
+            .before(self.workspace, action, company, self.progress)?;
         Ok(Some(snapshot))
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use safepoint_authority::{Deed, Envelope, SideEffect};
+use safepoint_authority::{Deed, Envelope, SideEffect, Understanding};
 use safepoint_model::{PermitId, SessionId};
+use serde::{Deserialize, Serialize};
 
 /// What somebody wants to do.
 #[derive(Clone, Debug)]
@@ -36,6 +37,27 @@ pub struct Proposal {
     pub bounds: Option<Envelope>,
     /// The permit to be used; without one it is looked for.
     pub permit: Option<PermitId>,
+    /// The client that proposes it, and carries out itself what it is given leave for.
+    pub visitor: Option<Visitor>,
+}
+
+/// A client of its own, and its call.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Visitor {
+    /// Which one, such as `claude-code`.
+    pub client: String,
+    /// Its own name for its session.
+    pub session: String,
+    /// Its own name for the sub-agent that calls.
+    pub agent: Option<String>,
+    /// Its own name for the call, or one that is made of what the call is.
+    pub call: String,
+    /// Its process, and when that was started.
+    pub process: (u32, u64),
+    /// Whether it does not wait for the end of the call.
+    #[serde(default)]
+    pub in_background: bool,
 }
 
 /// What is to be done.
@@ -49,6 +71,17 @@ pub enum Act {
         operations: Vec<String>,
         /// What they do.
         deeds: Vec<Deed>,
+    },
+    /// A tool that somebody else uses.
+    Tool {
+        /// Its name.
+        name: String,
+        /// Exactly what it is given.
+        words: Vec<String>,
+        /// What it does.
+        understood: Understanding,
+        /// The line, if it is a shell: it can be run behind the fence instead.
+        line: Option<String>,
     },
 }
 

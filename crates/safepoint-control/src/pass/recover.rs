@@ -15,13 +15,13 @@ use super::{Leave, Passage};
 use crate::{Control, ControlError, kept};
 
 /// This process, and when it was started: numbers are given out again.
-pub(super) fn this_process() -> (u32, u64) {
+pub fn this_process() -> (u32, u64) {
     let id = std::process::id();
     (id, started(id).unwrap_or(0))
 }
 
 /// When a process was started, in ticks since the machine was.
-fn started(process: u32) -> Option<u64> {
+pub(super) fn started(process: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in parentheses, may hold anything.
     let (_, rest) = stat.rsplit_once(')')?;
@@ -29,7 +29,7 @@ fn started(process: u32) -> Option<u64> {
 }
 
 /// The process that started another one.
-fn parent(process: u32) -> Option<u32> {
+pub(super) fn parent(process: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
@@ -43,7 +43,10 @@ impl Control {
         let mut process = Some(std::process::id());
         while let Some(id) = process.filter(|id| *id > 1) {
             let begun = started(id).unwrap_or(0);
-            if running.iter().any(|it| it.process == (id, begun)) {
+            if running
+                .iter()
+                .any(|it| it.starts_from() == Some((id, begun)))
+            {
                 return Ok(true);
             }
             process = parent(id);
@@ -69,7 +72,7 @@ impl Passage<'_> {
         Ok(told)
     }
 
-    fn record_unknown(&self, cut: Running) -> Result<(), ControlError> {
+    pub(super) fn record_unknown(&self, cut: Running) -> Result<(), ControlError> {
         let errand = Errand {
             id: cut.action_id.clone(),
             session: Some(cut.session_id.to_string()),
@@ -101,6 +104,7 @@ impl Passage<'_> {
                     &before,
                     &errand,
                     "unknown",
+                    &self.share_of(&cut)?,
                     self.progress,
                     |writing, _| end(writing),
                 )
@@ -126,6 +130,7 @@ impl Passage<'_> {
             writing,
             &Running {
                 ended: true,
+                until: Some(now),
                 ..running.clone()
             },
         )?;

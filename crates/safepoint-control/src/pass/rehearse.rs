@@ -88,7 +88,9 @@ impl Passage<'_> {
                 envelope.delta(&form.canonical, now).is_empty()
                     && needed.fits_in_envelope_of(&rehearsal.standing)
             });
-        let refusal = refusal.or_else(|| halted(&form, &action, &rehearsal.standing));
+        let store = self.control.trail.store();
+        let stop = store.read(|sql| self.halt(sql, &form, &rehearsal.standing, now))?;
+        let refusal = refusal.or_else(|| stop.map(|hold| halted(&form, &action, &hold)));
         let asks = !needed.triggers.is_empty() && !fits;
         let denied = match refusal {
             None if asks => self.would_be_denied(proposal, &form, &action, &needed, now)?,

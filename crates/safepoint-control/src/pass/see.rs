@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::Path;
 
 use safepoint_authority::{
     AtlasPin, Canonical, Coverage, Deed, Directory, Input, NamedPath, Programs, Risk, SideEffect,
-    Surroundings, Tool, Undo, shell,
+    Surroundings, Tool, Understanding, Undo, shell,
 };
 use safepoint_fence::{Strength, strength};
 use safepoint_gates::{Request, RiskTier, Session};
@@ -15,17 +14,18 @@ use safepoint_state::{Errand, Snapshot};
 use safepoint_store::Sql;
 use serde_json::json;
 
-use super::cover::{self, Cover, Fenced, Net, is_change};
+use super::cover::{self, Cover, Fenced, Net};
 use super::documents::Running;
-use super::{Act, Passage, Proposal, Stdin};
+use super::guarded::CONTROL;
+use super::{Act, Passage, Proposal, Stdin, visit};
 use crate::world::{self, Opened, Search};
 use crate::{ControlError, kept};
 
 /// Actions that do nothing useful inside a fence.
 const BEYOND: [&str; 3] = ["agent.delegate", "process.kill", "system.change"];
 
-/// The action that is nobody's but an operator's.
-const CONTROL: &str = "safepoint.control";
+/// The action that sends commits to others.
+const PUSH: &str = "git.push";
 
 /// What would be done, seen from outside.
 #[derive(Debug)]
@@ -43,6 +43,12 @@ pub(super) struct Seen {
     pub(super) input: Input,
     pub(super) provider: Option<String>,
     pub(super) changes_something: bool,
+    /// A change under a checkpoint has one already.
+    pub(super) has_checkpoint: bool,
+    /// The line, where somebody else's shell is asked to run it.
+    pub(super) line: Option<String>,
+    /// Whether nobody waits for its end.
+    pub(super) in_background: bool,
 }
 
 /// The same, ready to be judged.
@@ -53,6 +59,10 @@ pub(super) struct Form {
     pub(super) requests: Vec<Request>,
     /// The actions that touch Safepoint itself.
     pub(super) forbidden: bool,
+    /// The line that must be run behind the fence to be covered.
+    pub(super) line: Option<String>,
+    /// All that it changes, where that is known.
+    pub(super) claims: Option<Vec<String>>,
     /// What it relies on, with how much that is trusted.
     pub(super) trust: BTreeMap<String, (safepoint_authority::Level, u64)>,
 }
@@ -67,21 +77,51 @@ impl Passage<'_> {
             home: self.home.as_deref(),
             own: &self.own,
         };
-        let (name, argv, deeds, program) = match &proposal.act {
+        let (name, argv, understood, program, line) = match &proposal.act {
             Act::Command(argv) => {
                 let name = argv.first().ok_or_else(|| ControlError::Proposal {
                     reason: "there is no command".to_owned(),
                 })?;
                 let program = world::open_program(&search, name, &proposal.directory)?;
-                let deeds = shell::command(argv, &around).deeds;
-                ("exec", argv.clone(), deeds, Some(program))
+                let understood = shell::command(argv, &around);
+                ("exec", argv.clone(), understood, Some(program), None)
             }
             Act::Change { operations, deeds } => {
-                ("mutate", operations.clone(), deeds.clone(), None)
+                let understood = Understanding {
+                    deeds: deeds.clone(),
+                    ..Understanding::default()
+                };
+                ("mutate", operations.clone(), understood, None, None)
             }
+            Act::Tool {
+                name,
+                words,
+                understood,
+                line,
+            } => (
+                name.as_str(),
+                words.clone(),
+                understood.clone(),
+                None,
+                line.clone(),
+            ),
         };
-        let mut deeds = match deeds.is_empty() {
-            false => deeds,
+        let pushes = understood.deeds.iter().any(|deed| deed.action == PUSH);
+        let mut variables = match &proposal.act {
+            Act::Tool { .. } if !pushes => world::Variables::default(),
+            _ => world::pass_on(
+                &proposal.variables,
+                &proposal.directory,
+                &self.workspace.root,
+                &self.control.trail,
+            )?,
+        };
+        // Whoever carries it out has variables of its own.
+        if matches!(proposal.act, Act::Tool { .. }) {
+            variables.shown.clear();
+        }
+        let mut deeds = match understood.deeds.is_empty() {
+            false => understood.deeds,
             true => vec![nothing_in_particular()],
         };
         let mut named = Vec::new();
@@ -90,28 +130,32 @@ impl Passage<'_> {
             for touch in &deed.touches {
                 paths.extend(world::named(touch, &self.workspace.root)?);
             }
+            self.mark_scratch(&mut paths);
             paths.sort();
             paths.dedup();
             named.push(paths);
         }
-        // The line was judged by its words; here links are resolved, and reading counts too:
-        // the keys of operators lie there.
-        let is_own = |path: &NamedPath| self.is_own(path);
-        if named.iter().flatten().any(is_own) {
-            deeds.push(touches_safepoint());
+        // What a push sends, and where to, is in the repository and not in the line.
+        if pushes {
+            let asking = world::Asking {
+                search: &search,
+                directory: &proposal.directory,
+                workspace: &self.workspace.root,
+                variables: &variables.real,
+                trail: &self.control.trail,
+            };
+            let pushed = asking.pushed(&understood.commands)?;
+            let each = deeds.iter_mut().zip(&mut named);
+            for (deed, paths) in each.filter(|(deed, _)| deed.action == PUSH) {
+                deed.hosts.extend(pushed.hosts.iter().cloned());
+                paths.extend(pushed.paths.iter().cloned());
+            }
+        }
+        // The line was judged by its words; here links are resolved.
+        for deed in self.reaches(named.iter().flatten()) {
+            deeds.push(deed);
             named.push(Vec::new());
         }
-        // What is written there, git runs: at the next harmless look at the repository.
-        let is_code = |path: &NamedPath| is_change(&path.role) && is_code_of_git(&path.path);
-        if named.iter().flatten().any(is_code) {
-            deeds.push(chooses_code());
-            named.push(Vec::new());
-        }
-        let variables = world::pass_on(
-            &proposal.variables,
-            &proposal.directory,
-            &self.control.trail,
-        )?;
         let changes = |deed: &Deed| !matches!(deed.undo, Undo::NotNeeded);
         Ok(Seen {
             changes_something: deeds.iter().any(changes),
@@ -135,28 +179,10 @@ impl Passage<'_> {
                 },
             },
             provider: proposal.provider.clone(),
+            has_checkpoint: matches!(proposal.act, Act::Change { .. }),
+            line,
+            in_background: proposal.visitor.as_ref().is_some_and(|it| it.in_background),
         })
-    }
-
-    /// Whether a path leads to what Safepoint keeps, or would take it away with it.
-    fn is_own(&self, path: &NamedPath) -> bool {
-        let place = Path::new(&path.path);
-        let real = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
-        self.own.iter().any(|own| {
-            let within = place.starts_with(own) || real.starts_with(own);
-            within || (path.role == "delete" && own.starts_with(place))
-        }) || (is_change(&path.role) && self.is_a_rule(place, &real))
-    }
-
-    /// Whether it is one of the atlases that everything here is judged under.
-    fn is_a_rule(&self, place: &Path, real: &Path) -> bool {
-        let atlases = self
-            .atlases
-            .iter()
-            .filter_map(|atlas| std::fs::canonicalize(&atlas.path).ok());
-        atlases
-            .into_iter()
-            .any(|rule| rule == place || rule == real)
     }
 
     /// Whether the kernel keeps what is started in the workspace. What is meant to reach
@@ -168,6 +194,10 @@ impl Passage<'_> {
             !path.inside && matches!(path.role.as_str(), "write" | "delete" | "metadata")
         };
         let outside = seen.named.iter().flatten().any(outside);
+        // What somebody else carries out is behind no fence of ours, unless we run it instead.
+        if seen.program.is_none() && seen.line.is_none() && !self.is_within {
+            return Fenced::No;
+        }
         match &self.fence {
             // One that does not hold signals back holds writes all the same.
             Some(_) if !reaches_beyond && !outside => match strength() {
@@ -252,9 +282,17 @@ impl Passage<'_> {
         };
         Ok(Form {
             fingerprint: canonical.fingerprint()?,
-            coverage: cover::told(before, &canonical.paths, &total),
+            coverage: cover::told(before, &canonical.paths, &total, &seen.deeds, fenced),
             requests: requests(seen, &covers, &canonical, trusted, fenced),
             forbidden: canonical.actions.contains(CONTROL),
+            // One that outlasts its call tells itself how it ends.
+            line: match fenced {
+                Fenced::Yes if seen.in_background || seen.deeds.iter().any(cover::needs_fence) => {
+                    seen.line.clone()
+                }
+                _ => None,
+            },
+            claims: visit::claims(&seen.deeds, &seen.named),
             canonical,
             trust,
         })
@@ -324,41 +362,6 @@ fn nothing_in_particular() -> Deed {
         touches: Vec::new(),
         hosts: BTreeSet::new(),
         because: "it changes nothing".to_owned(),
-    }
-}
-
-/// Nobody but operators touches Safepoint's own things.
-fn touches_safepoint() -> Deed {
-    Deed {
-        action: CONTROL.to_owned(),
-        effects: BTreeSet::new(),
-        risk: Risk::Critical,
-        undo: Undo::NotNeeded,
-        touches: Vec::new(),
-        hosts: BTreeSet::new(),
-        because: "it reaches what Safepoint keeps".to_owned(),
-    }
-}
-
-/// Whether git would run what is written at a path.
-fn is_code_of_git(path: &str) -> bool {
-    let Some((_, inner)) = path.rsplit_once("/.git/") else {
-        return false;
-    };
-    let files = ["config", "config.worktree", "info/attributes"];
-    files.contains(&inner) || inner.starts_with("hooks/") || inner == "hooks"
-}
-
-/// Something that chooses what programs will run later.
-fn chooses_code() -> Deed {
-    Deed {
-        action: "shell.opaque".to_owned(),
-        effects: BTreeSet::from([SideEffect::Exec]),
-        risk: Risk::Medium,
-        undo: Undo::Unknown,
-        touches: Vec::new(),
-        hosts: BTreeSet::new(),
-        because: "git runs what is written there".to_owned(),
     }
 }
 

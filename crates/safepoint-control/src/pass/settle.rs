@@ -3,7 +3,7 @@
 
 use safepoint_authority::{Denial, DenialCode, Permit, changed};
 use safepoint_gates::{Decision, Judgement};
-use safepoint_model::{ActionId, Timestamp};
+use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::{Value, json};
 
@@ -21,6 +21,8 @@ pub(super) enum Settled {
         permit: Option<Box<Permit>>,
         trust_after: Option<u32>,
         decision: &'static str,
+        /// The line to be run behind the fence instead.
+        line: Option<String>,
     },
     /// It may not.
     Denied(Box<Denial>),
@@ -48,9 +50,8 @@ impl Passage<'_> {
         let standing = kept::get(writing.sql(), session.as_str())?
             .unwrap_or_else(|| Standing::new(session.clone(), now));
         let refusal = self.refused(proposal, form, action, judgement);
-        // Another session in the same place is no way around a halt.
-        let here = self.standing_of_place(writing.sql(), now)?;
-        let stopped = halted(form, action, &standing).or_else(|| halted(form, action, &here));
+        let stopped = self.halt(writing.sql(), form, &standing, now)?;
+        let stopped = stopped.map(|hold| halted(form, action, &hold));
         if let Some(denial) = refusal.or(stopped) {
             return self.deny(writing, form, action, denial);
         }
@@ -193,9 +194,21 @@ impl Passage<'_> {
             summary: errand.summary,
             decision: decision.to_owned(),
             permit_id: permit.as_ref().map(|permit| permit.permit_id.clone()),
-            process: super::recover::this_process(),
+            process: match &proposal.visitor {
+                Some(visitor) => visitor.process,
+                None => super::recover::this_process(),
+            },
             time: now,
             ended: false,
+            until: None,
+            visitor: proposal.visitor.clone(),
+            claims: form.claims.clone(),
+            line: match permit.is_some() {
+                // A person has approved exactly that line, where it was asked for.
+                true => None,
+                false => form.line.clone(),
+            },
+            performer: None,
         };
         kept::put(writing, &running)?;
         let body = json!({
@@ -213,6 +226,7 @@ impl Passage<'_> {
             permit: permit.map(Box::new),
             trust_after: None,
             decision,
+            line: running.line,
         })
     }
 
@@ -287,13 +301,12 @@ impl Passage<'_> {
 }
 
 /// What is denied because an operator has stopped the session.
-pub(super) fn halted(form: &Form, action: &ActionId, standing: &Standing) -> Option<Denial> {
-    let hold = standing.halted_by.as_ref()?;
-    Some(Denial {
+pub(super) fn halted(form: &Form, action: &ActionId, hold: &HoldId) -> Denial {
+    Denial {
         hold_id: Some(hold.clone()),
         next: format!("an operator decides: `safepoint hold show {hold}`"),
         ..denial(DenialCode::SessionHalted, form, action)
-    })
+    }
 }
 
 pub(super) fn denial(code: DenialCode, form: &Form, action: &ActionId) -> Denial {

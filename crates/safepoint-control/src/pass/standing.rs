@@ -1,10 +1,14 @@
 //! Which session an action belongs to, and how that session stands.
 
-use safepoint_gates::{Engine, Event, Facts, Session, Verdict};
+use std::path::Path;
+
+use safepoint_authority::{Hold, HoldState};
+use safepoint_gates::{Engine, Event, Facts, Resolution, Session, Verdict};
 use safepoint_model::{ActionId, HoldId, SessionId, Timestamp};
 use safepoint_store::{Durability, Sql};
 
 use super::documents::{Place, Standing};
+use super::see::Form;
 use super::{Passage, Proposal};
 use crate::session::engine;
 use crate::{AtlasFile, ControlError, Start, kept, world};
@@ -23,27 +27,62 @@ impl Passage<'_> {
     /// The session of a proposal. Whoever names none works in that of the workspace, which
     /// begins anew when the rules have changed.
     pub(super) fn session_of(&self, proposal: &Proposal) -> Result<SessionId, ControlError> {
+        Ok(self.enter(proposal)?.0)
+    }
+
+    /// The same, with what the gates said if it has begun now.
+    pub fn enter(
+        &self,
+        proposal: &Proposal,
+    ) -> Result<(SessionId, Option<Resolution>), ControlError> {
         if let Some(session) = &proposal.session {
             self.refuse_weaker(session)?;
-            return Ok(session.clone());
+            return Ok((session.clone(), None));
         }
-        let place = self.place()?;
+        let id = self.place_of(proposal)?;
+        let place = self.place(&id)?;
         let engine = self.engine()?;
         if let Some(place) = &place
             && self.control.is_current(&place.session_id, &engine)?
         {
-            return Ok(place.session_id.clone());
+            return Ok((place.session_id.clone(), None));
         }
+        // A client that is new here goes on where the last one was: new sessions are no way
+        // around what was found out in others.
+        let last = match (&place, &proposal.visitor) {
+            (Some(place), _) => Some(place.clone()),
+            (None, None) => None,
+            (None, Some(_)) => match self.place(&self.last_visit()?)? {
+                Some(last) => Some(last),
+                None => self.place(&world::text(&self.workspace.root)?)?,
+            },
+        };
         let started = self.control.start(&Start {
             atlases: self.atlases.clone(),
             goal: proposal.objective.clone(),
             key: None,
         })?;
-        let changed = match &place {
-            Some(place) => !self.control.has_rules(&place.session_id, &engine)?,
+        let changed = match &last {
+            Some(last) => !self.control.has_rules(&last.session_id, &engine)?,
             None => false,
         };
-        self.move_to(place, started.session_id, changed)
+        let (before, visits) = (place.map(|it| it.session_id), proposal.visitor.is_some());
+        let session = self.move_to(&id, before, last, started.session_id, changed, visits)?;
+        Ok((session, Some(started.judgement.resolution)))
+    }
+
+    /// What names the session of a proposal: the directory, or a client's own session in it.
+    fn place_of(&self, proposal: &Proposal) -> Result<String, ControlError> {
+        let root = world::text(&self.workspace.root)?;
+        Ok(match &proposal.visitor {
+            None => root,
+            Some(visitor) => format!("client:{}/{}:{root}", visitor.client, visitor.session),
+        })
+    }
+
+    /// What names the session of the last client that was new here.
+    fn last_visit(&self) -> Result<String, ControlError> {
+        Ok(format!("client:{}", world::text(&self.workspace.root)?))
     }
 
     /// The session of a proposal, for whoever asks the gates alone.
@@ -75,35 +114,55 @@ impl Passage<'_> {
         }
     }
 
-    /// Whether the workspace lies in another one that is known, and so could have been made by
-    /// whoever works there.
+    /// Whether the workspace lies in another one that is known or has rules, and so could have
+    /// been made by whoever works there.
     fn is_nested(&self, sql: &mut dyn Sql) -> Result<bool, ControlError> {
         for above in self.workspace.root.ancestors().skip(1) {
-            let Some(name) = above.to_str() else { continue };
-            if kept::get::<Place>(sql, name)?.is_some() {
+            let has_rules = above.join("safepoint.yaml").is_file();
+            if has_rules && !self.is_under_rules_of(above) {
                 return Ok(true);
+            }
+            let Some(name) = above.to_str() else { continue };
+            for id in [name.to_owned(), format!("client:{name}")] {
+                if kept::get::<Place>(sql, &id)?.is_some() {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
     }
 
+    /// Whether all that it is judged under lies there, and not in the workspace.
+    fn is_under_rules_of(&self, above: &Path) -> bool {
+        let root = &self.workspace.root;
+        let beside = |atlas: &AtlasFile| {
+            let place = std::fs::canonicalize(&atlas.path);
+            place.is_ok_and(|place| place.starts_with(above) && !place.starts_with(root))
+        };
+        !self.atlases.is_empty() && self.atlases.iter().all(beside)
+    }
+
     /// Makes `session` the one of the workspace.
     fn move_to(
         &self,
-        before: Option<Place>,
+        id: &str,
+        before: Option<SessionId>,
+        last: Option<Place>,
         session: SessionId,
         changed: bool,
+        visits: bool,
     ) -> Result<SessionId, ControlError> {
         let now = self.control.around.clock.now();
         let mut earlier: Vec<SessionId> = Vec::new();
-        if let Some(before) = &before {
-            earlier.push(before.session_id.clone());
-            earlier.extend(before.earlier.iter().cloned());
+        // What waits for a yes in another session of a client is not this one's.
+        if let (Some(_), Some(last)) = (&before, &last) {
+            earlier.push(last.session_id.clone());
+            earlier.extend(last.earlier.iter().cloned());
             earlier.truncate(MOST_EARLIER);
         }
         let place = Place {
             format: 1,
-            workspace: world::text(&self.workspace.root)?,
+            workspace: id.to_owned(),
             session_id: session.clone(),
             earlier,
             time: now,
@@ -111,21 +170,20 @@ impl Passage<'_> {
         self.control.trail.write(Durability::Async, |writing| {
             // Two that begin at once work in one session, or the same wish would wait twice.
             let there: Option<Place> = kept::get(writing.sql(), &place.workspace)?;
-            let session_of = |place: &Option<Place>| place.as_ref().map(|it| it.session_id.clone());
-            if session_of(&there) != session_of(&before) {
+            if there.map(|it| it.session_id) != before {
                 return Err(ControlError::Meanwhile("another session was begun here"));
             }
             // What an operator widened was widened under other rules: it ends with them. And
             // whoever can write the rules must not get past them so: somebody looks first.
-            if before.is_none() && self.is_nested(writing.sql())? {
+            if last.is_none() && self.is_nested(writing.sql())? {
                 let standing = Standing {
                     rules_changed: true,
                     ..Standing::new(session.clone(), now)
                 };
                 kept::put(writing, &standing)?;
             }
-            if let Some(before) = &before {
-                let old = before.session_id.clone();
+            if let Some(last) = &last {
+                let old = last.session_id.clone();
                 let old = kept::get::<Standing>(writing.sql(), old.as_str())?
                     .unwrap_or_else(|| Standing::new(old, now));
                 let standing = Standing {
@@ -138,15 +196,21 @@ impl Passage<'_> {
                 };
                 kept::put(writing, &standing)?;
             }
+            if visits {
+                let last = Place {
+                    workspace: self.last_visit()?,
+                    ..place.clone()
+                };
+                kept::put(writing, &last)?;
+            }
             kept::put(writing, &place)
         })?;
         Ok(session)
     }
 
-    fn place(&self) -> Result<Option<Place>, ControlError> {
-        let id = world::text(&self.workspace.root)?;
+    fn place(&self, id: &str) -> Result<Option<Place>, ControlError> {
         let store = self.control.trail.store();
-        store.read(|sql| kept::get(sql, &id))
+        store.read(|sql| kept::get(sql, id))
     }
 
     fn engine(&self) -> Result<Engine, ControlError> {
@@ -174,6 +238,30 @@ impl Passage<'_> {
         }
     }
 
+    /// What has stopped everything here, until an operator acts. Another session in the same
+    /// place is no way around it.
+    pub(super) fn halt(
+        &self,
+        sql: &mut dyn Sql,
+        form: &Form,
+        standing: &Standing,
+        now: Timestamp,
+    ) -> Result<Option<HoldId>, ControlError> {
+        let here = self.standing_of_place(sql, now)?;
+        for id in [&standing.halted_by, &here.halted_by].into_iter().flatten() {
+            let hold: Option<Hold> = kept::get(sql, id.as_str())?;
+            if hold.is_none_or(|hold| hold.state == HoldState::Halted) {
+                return Ok(Some(id.clone()));
+            }
+        }
+        let stops = |hold: &Hold| {
+            let same = hold.canonical.workspace == form.canonical.workspace;
+            hold.state == HoldState::Halted && same
+        };
+        let open: Vec<Hold> = kept::open(sql)?;
+        Ok(open.into_iter().find(stops).map(|hold| hold.hold_id))
+    }
+
     /// A session and those of the same place before it.
     pub(super) fn lineage(&self, session: &SessionId) -> Result<Vec<SessionId>, ControlError> {
         let store = self.control.trail.store();
@@ -186,12 +274,9 @@ impl Passage<'_> {
         sql: &mut dyn Sql,
         session: &SessionId,
     ) -> Result<Vec<SessionId>, ControlError> {
-        let id = world::text(&self.workspace.root)?;
-        let place: Option<Place> = kept::get(sql, &id)?;
+        let places: Vec<Place> = kept::about(sql, session.as_str())?;
         let mut all = vec![session.clone()];
-        if let Some(place) = place.filter(|place| place.session_id == *session) {
-            all.extend(place.earlier);
-        }
+        all.extend(places.into_iter().flat_map(|place| place.earlier));
         Ok(all)
     }
 
@@ -202,7 +287,8 @@ impl Passage<'_> {
     ) -> Result<Rehearsal, ControlError> {
         let now = self.control.around.clock.now();
         let engine = self.engine()?;
-        let known = match (&proposal.session, self.place()?) {
+        let place = self.place(&self.place_of(proposal)?)?;
+        let known = match (&proposal.session, place) {
             (Some(session), _) => Some(session.clone()),
             (None, Some(place)) if self.control.is_current(&place.session_id, &engine)? => {
                 Some(place.session_id)

@@ -247,6 +247,15 @@ impl Control {
         engine(loaded)
     }
 
+    /// The atlases a session is pinned to, whatever has become of their files.
+    pub(crate) fn atlases_of(&self, id: &SessionId) -> Result<Vec<Loaded>, ControlError> {
+        self.trail.store().read(|sql| {
+            let (session, _) = table::read(sql, id)?;
+            let pins = session.atlases.iter();
+            pins.map(|pin| atlas::fetch(sql, pin.digest)).collect()
+        })
+    }
+
     /// Tries until no steward's service has to be asked any more, and makes it durable if it must be.
     fn asking(
         &self,
@@ -359,8 +368,13 @@ impl Control {
             action_id: None,
             body: json!(state),
         })?;
-        notice::enqueue(writing.sql(), judgement, &self.trail, &self.around)?;
-        Ok(())
+        notice::enqueue(
+            writing.sql(),
+            session,
+            &judgement.notices,
+            &self.trail,
+            &self.around,
+        )
     }
 
     /// What was refused is recorded, although nothing has changed.

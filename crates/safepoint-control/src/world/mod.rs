@@ -7,10 +7,13 @@
 mod environment;
 mod look;
 mod programs;
+mod push;
+mod push_words;
 
-pub(crate) use environment::pass_on;
+pub(crate) use environment::{Variables, pass_on};
 pub(crate) use look::{directory, named};
 pub(crate) use programs::{Opened, Search, open_program};
+pub(crate) use push::Asking;
 
 use std::io::Read;
 use std::path::Path;

@@ -1,0 +1,377 @@
+//! Actions that a client carries out itself: how they are told apart, how they end, and
+//! what each of several at once has changed.
+
+use std::path::Path;
+use std::process::Command;
+
+use safepoint_authority::{Deed, NamedPath, Undo};
+use safepoint_clients::Ended;
+use safepoint_gates::{Outcome, Resolution};
+use safepoint_model::{ActionId, SessionId};
+use safepoint_state::path::TreePath;
+use safepoint_state::{Changed, Company, Errand, Share};
+use safepoint_store::{Durability, fault};
+use serde_json::{Value, json};
+
+use super::attend::{Stop, ended_code, wait};
+use super::cover::is_change;
+use super::documents::Running;
+use super::recover::{parent, started, this_process};
+use super::{Capture, Passage, Visitor};
+use crate::{ControlError, kept};
+
+/// So many actions before one are looked at for what ran beside it.
+const MOST_BESIDE: u32 = 16;
+
+/// Programs that only pass on what others say.
+const BETWEEN: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "fish", "busybox", "env"];
+
+/// What came of a client's call.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its session.
+    pub session_id: SessionId,
+    /// The action.
+    pub action_id: ActionId,
+    /// How it ended.
+    pub outcome: &'static str,
+    /// What it changed.
+    pub changes: Vec<Changed>,
+    /// What the gates say to that.
+    pub resolution: Option<Resolution>,
+}
+
+/// The process of the client that has started us, through shells or not.
+pub fn client_process() -> (u32, u64) {
+    let mut process = parent(std::process::id()).unwrap_or(1);
+    while let Ok(name) = std::fs::read_to_string(format!("/proc/{process}/comm"))
+        && BETWEEN.contains(&name.trim_end())
+        && let Some(above) = parent(process).filter(|above| *above > 1)
+    {
+        process = above;
+    }
+    (process, started(process).unwrap_or(0))
+}
+
+/// All that some deeds change, as paths in the workspace, if that is known before.
+pub(super) fn claims(deeds: &[Deed], named: &[Vec<NamedPath>]) -> Option<Vec<String>> {
+    let known = |deed: &Deed| matches!(deed.undo, Undo::NotNeeded | Undo::Touched);
+    if !deeds.iter().all(known) {
+        return None;
+    }
+    let mut claims = Vec::new();
+    for path in named.iter().flatten().filter(|path| is_change(&path.role)) {
+        if path.preimage == (safepoint_authority::Preimage::Unknown {}) {
+            return None;
+        }
+        claims.push(path.path.clone());
+    }
+    claims.sort();
+    claims.dedup();
+    Some(claims)
+}
+
+impl Passage<'_> {
+    /// Records how a client's call ended, and what it changed. `None` when no such call is
+    /// known to go on.
+    pub fn finish(
+        &self,
+        visitor: &Visitor,
+        ended: Ended,
+        result: Value,
+    ) -> Result<Option<Finished>, ControlError> {
+        let same = |running: &Running| running.visitor.as_ref().is_some_and(|it| it.is(visitor));
+        let Some(running) = self.open_here()?.into_iter().find(same) else {
+            return self.performed(visitor);
+        };
+        // It goes on behind the fence, or is about to, and tells itself how it ends.
+        let about_to = visitor.in_background && running.line.is_some();
+        if about_to || running.performer.is_some_and(is_alive) {
+            return Ok(None);
+        }
+        let (outcome, why) = match ended {
+            Ended::Ok => ("ok", None),
+            Ended::Error => ("error", None),
+            Ended::Unsaid => ("unknown", Some("the client does not say how it ended")),
+        };
+        let body = json!({"client": visitor.client, "why": why});
+        let changes = match self.end_of(&running, outcome, body) {
+            Err(ControlError::Meanwhile(_)) => return Ok(None),
+            other => other?,
+        };
+        let outcome_of_gates = match ended {
+            Ended::Error => Outcome::Error,
+            Ended::Ok | Ended::Unsaid => Outcome::Ok,
+        };
+        let resolution = self.told_to_gates(&running, outcome_of_gates, Some(result))?;
+        Ok(Some(Finished {
+            session_id: running.session_id,
+            action_id: running.action_id,
+            outcome,
+            changes,
+            resolution,
+        }))
+    }
+
+    /// What came of a call that has told its end itself, behind the fence.
+    fn performed(&self, visitor: &Visitor) -> Result<Option<Finished>, ControlError> {
+        let store = self.control.trail.store();
+        let recent: Vec<Running> = store.read(|sql| kept::newest(sql, MOST_BESIDE))?;
+        let same = |running: &Running| {
+            let mine = running.visitor.as_ref().is_some_and(|it| it.is(visitor));
+            mine && running.ended && running.performer.is_some()
+        };
+        let Some(running) = recent.into_iter().find(same) else {
+            return Ok(None);
+        };
+        let resolution = self.control.show(&running.session_id)?.resolution;
+        Ok(Some(Finished {
+            session_id: running.session_id,
+            action_id: running.action_id,
+            outcome: "told",
+            changes: Vec::new(),
+            resolution: Some(resolution),
+        }))
+    }
+
+    /// Calls of this client, or of one of its sub-agents, that nobody will tell the end of.
+    pub fn give_up_on(
+        &self,
+        visitor: &Visitor,
+        everyone: bool,
+    ) -> Result<Vec<ActionId>, ControlError> {
+        let mut given_up = Vec::new();
+        for running in self.open_here()? {
+            let mine = running.visitor.as_ref().is_some_and(|it| {
+                it.client == visitor.client
+                    && it.session == visitor.session
+                    && (everyone || it.agent == visitor.agent)
+            });
+            if mine && !running.performer.is_some_and(is_alive) {
+                given_up.push(running.action_id.clone());
+                self.record_unknown(running)?;
+            }
+        }
+        Ok(given_up)
+    }
+
+    /// Runs a line behind the fence that a client was given leave for, once, and says with
+    /// which code it ended.
+    pub fn perform(&self, action: &ActionId, words: &[String]) -> Result<u8, ControlError> {
+        let refused = |reason: &str| ControlError::Proposal {
+            reason: reason.to_owned(),
+        };
+        let fence = self
+            .fence
+            .as_ref()
+            .ok_or_else(|| refused("there is no fence to run it behind"))?;
+        let running = self.control.trail.write(Durability::Sync, |writing| {
+            let running: Option<Running> = kept::get(writing.sql(), action.as_str())?;
+            let running = running.ok_or_else(|| refused("no such action was let through"))?;
+            let [_, flag, line] = words else {
+                return Err(refused("it is not what was let through"));
+            };
+            if running.line.as_ref() != Some(line) || flag != "-c" {
+                return Err(refused("it is not what was let through"));
+            }
+            if running.ended || running.performer.is_some() {
+                return Err(refused("it was run already"));
+            }
+            let running = Running {
+                performer: Some(this_process()),
+                ..running
+            };
+            kept::put(writing, &running)?;
+            Ok(running)
+        })?;
+        let failed = |error: std::io::Error| ControlError::Start {
+            program: words.first().cloned().unwrap_or_default(),
+            error,
+        };
+        let stop = Stop::listen().map_err(failed)?;
+        let shell = ["/bin/bash", "/bin/sh"]
+            .into_iter()
+            .find(|shell| Path::new(shell).exists())
+            .unwrap_or("/bin/sh");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a line of the agent, behind the fence"
+        )]
+        let mut command = Command::new(shell);
+        command
+            .args(words.iter().skip(1))
+            .env("SAFEPOINT_SESSION", running.session_id.as_str())
+            .env("SAFEPOINT_ACTION", running.action_id.as_str());
+        fault::point("pass.started");
+        let ended = fence
+            .spawn(command)
+            .map_err(std::io::Error::other)
+            .and_then(|(mut child, _)| wait(&mut child, Capture::Inherit, None, &stop));
+        let (outcome, body, code) = match &ended {
+            Ok((_, status)) => {
+                let outcome = if status.success() { "ok" } else { "error" };
+                let code = ended_code(*status);
+                (outcome, json!({"exit_code": code, "fenced": true}), code)
+            }
+            Err(error) => ("error", json!({"why": error.to_string()}), 126),
+        };
+        self.end_of(&running, outcome, body)?;
+        let outcome = match outcome {
+            "ok" => Outcome::Ok,
+            _ => Outcome::Error,
+        };
+        self.told_to_gates(&running, outcome, None)?;
+        ended.map_err(failed)?;
+        Ok(code)
+    }
+
+    /// Lets the gates know how an action ended. It has ended: a session that cannot be told
+    /// does not undo that.
+    fn told_to_gates(
+        &self,
+        running: &Running,
+        outcome: Outcome,
+        result: Option<Value>,
+    ) -> Result<Option<Resolution>, ControlError> {
+        let said = self
+            .control
+            .report(&running.session_id, &running.action_id, outcome, result);
+        match said {
+            Ok(judgement) => Ok(Some(judgement.resolution)),
+            Err(error @ (ControlError::Store(_) | ControlError::Trail(_))) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Records the end of an action that a client has begun.
+    fn end_of(
+        &self,
+        running: &Running,
+        outcome: &str,
+        body: Value,
+    ) -> Result<Vec<Changed>, ControlError> {
+        let end = |writing: &mut safepoint_trail::Writing<'_>| -> Result<(), ControlError> {
+            let still: Option<Running> = kept::get(writing.sql(), running.action_id.as_str())?;
+            match still {
+                Some(still) if !still.ended => self.end(writing, &still, outcome, body),
+                _ => Err(ControlError::Meanwhile("it has been ended")),
+            }
+        };
+        let before = match &running.before {
+            Some(id) => self.state.find(id)?,
+            None => {
+                self.control.trail.write(Durability::Sync, end)?;
+                return Ok(Vec::new());
+            }
+        };
+        let errand = Errand {
+            id: running.action_id.clone(),
+            session: Some(running.session_id.to_string()),
+            action: running.action.clone(),
+            summary: running.summary.clone(),
+            decision: running.decision.clone(),
+        };
+        self.state.after(
+            self.workspace,
+            &before,
+            &errand,
+            outcome,
+            &self.share_of(running)?,
+            self.progress,
+            |writing, _| end(writing),
+        )
+    }
+
+    /// What is going on in this workspace, the oldest first.
+    fn open_here(&self) -> Result<Vec<Running>, ControlError> {
+        let here = crate::world::text(&self.workspace.root)?;
+        let store = self.control.trail.store();
+        let open: Vec<Running> = store.read(|sql| kept::open(sql))?;
+        Ok(open.into_iter().filter(|it| it.workspace == here).collect())
+    }
+
+    /// Whether anything else is going on here.
+    pub(super) fn company(&self) -> Result<Company, ControlError> {
+        Ok(match self.open_here()?.is_empty() {
+            true => Company::Alone,
+            false => Company::Others,
+        })
+    }
+
+    /// Which changes are an action's own.
+    pub(super) fn share_of_action(&self, action: &ActionId) -> Result<Share, ControlError> {
+        let store = self.control.trail.store();
+        match store.read(|sql| kept::get::<Running>(sql, action.as_str()))? {
+            Some(running) => self.share_of(&running),
+            None => Ok(Share::All),
+        }
+    }
+
+    /// The same: all of them, unless others ran beside it. Then those are its own that it
+    /// named before, or that no other named and no other has told of.
+    pub(super) fn share_of(&self, running: &Running) -> Result<Share, ControlError> {
+        let store = self.control.trail.store();
+        let recent: Vec<Running> = store.read(|sql| kept::newest(sql, MOST_BESIDE))?;
+        let beside = |other: &&Running| {
+            other.action_id != running.action_id
+                && other.workspace == running.workspace
+                && other.until.is_none_or(|until| until >= running.time)
+        };
+        let beside: Vec<&Running> = recent.iter().filter(beside).collect();
+        // One that changes nothing takes nothing away.
+        let beside: Vec<&Running> = beside
+            .into_iter()
+            .filter(|other| other.before.is_some())
+            .collect();
+        if beside.is_empty() {
+            return Ok(Share::All);
+        }
+        let root = &self.workspace.root;
+        if let Some(claims) = &running.claims {
+            return Ok(Share::Only(in_tree(root, claims)));
+        }
+        let mut others = Vec::new();
+        for other in beside {
+            match &other.claims {
+                Some(claims) => others.extend(in_tree(root, claims)),
+                None if other.ended => others.extend(self.told_by(&other.action_id)?),
+                None => {}
+            }
+        }
+        Ok(Share::Without(others))
+    }
+
+    /// What an action that has ended changed.
+    fn told_by(&self, action: &ActionId) -> Result<Vec<TreePath>, ControlError> {
+        let action = match self.state.find_action(action.as_str()) {
+            Ok(action) => action,
+            Err(safepoint_state::StateError::NotFound { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let before = self.state.find(action.before.as_str())?;
+        let after = self.state.find(action.after.as_str())?;
+        let changes = self.state.changes_between(&before, &after)?;
+        Ok(changes.into_iter().map(|change| change.path).collect())
+    }
+}
+
+impl Visitor {
+    /// Whether it is the same call.
+    fn is(&self, other: &Self) -> bool {
+        self.client == other.client && self.session == other.session && self.call == other.call
+    }
+}
+
+fn is_alive(process: (u32, u64)) -> bool {
+    started(process.0) == Some(process.1)
+}
+
+/// Paths as the trees of this workspace name them.
+fn in_tree(root: &Path, paths: &[String]) -> Vec<TreePath> {
+    use std::os::unix::ffi::OsStrExt;
+    let relative = |path: &String| Path::new(path).strip_prefix(root).ok().map(Path::to_owned);
+    let paths = paths.iter().filter_map(relative);
+    paths
+        .map(|path| path.as_os_str().as_bytes().to_vec())
+        .collect()
+}
