@@ -1,0 +1,6 @@
+//! What Safepoint offers over a connection: an MCP server, for now.
+//!
+//! The only asynchronous crate. It translates between a protocol and whoever answers; it
+//! knows no command, opens no store, and decides nothing.
+
+pub mod mcp;
