@@ -7,8 +7,9 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    atlas, audit, checkpoint, diff, du, exec, gc, hold, init, list, log, mutate, operator, permit,
-    pin, redo, rollback, run, schema, session, show, state, trail, trust, tui, undo, verify, watch,
+    atlas, audit, checkpoint, diff, du, exec, gc, hold, hook, init, install, list, log, mcp,
+    mcp_proxy, mutate, operator, perform, permit, pin, redo, rollback, run, schema, session, show,
+    state, trail, trust, tui, undo, verify, watch,
 };
 use crate::console::{Colour, Console, Mode};
 
@@ -29,7 +30,7 @@ pub(crate) struct Cli {
 }
 
 /// Options that every command takes
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Global {
     /// The form of what is printed
     #[arg(
@@ -144,6 +145,21 @@ pub(crate) enum Command {
     /// Say who decides
     #[command(subcommand)]
     Operator(operator::Command),
+    /// Answer an agent client before and after it uses a tool; see `safepoint install`
+    Hook(hook::Arguments),
+    /// Put Safepoint's hooks into the settings of an agent client
+    Install(install::Arguments),
+    /// Take Safepoint's hooks out of the settings of an agent client
+    Uninstall(install::Removal),
+    /// Prove that each installed hook denies, and say what is not covered
+    Doctor,
+    /// Offer checkpoint, undo and the rest to an agent as tools of an MCP server
+    Mcp(mcp::Arguments),
+    /// Stand in front of an MCP server, and have each use of a tool pass
+    McpProxy(mcp_proxy::Arguments),
+    /// Run a line behind the fence that a client was given leave for
+    #[command(hide = true)]
+    Perform(perform::Arguments),
     /// Print the script that completes commands in a shell
     Completions {
         /// Which shell

@@ -14,7 +14,7 @@ use safepoint_trail::{Actor, LostStore, Surroundings, Trail};
 use crate::cli::Global;
 use crate::console::Console;
 use crate::error::CliError;
-use crate::paths::Paths;
+use crate::paths::{Paths, find_upwards};
 use crate::settings::{MANAGED, Settings, Sources};
 use crate::world::{Environment, SystemClock, SystemEntropy};
 
@@ -41,16 +41,36 @@ pub(crate) struct Context {
     pub(crate) store_given: Option<String>,
     /// Whether to take questions as answered with yes.
     pub(crate) yes: bool,
+    /// The agent client that we work for, if it is one and not a person.
+    agent: Option<String>,
 }
 
 impl Context {
     /// Reads the environment and the settings. Opens nothing.
     pub(crate) fn new(global: &Global, missing: MissingDirectory) -> Result<Self, CliError> {
-        let environment = Environment::read().map_err(|error| CliError::File {
-            action: "find",
-            path: ".".into(),
-            error,
-        })?;
+        Self::of(global, missing, environment()?)
+    }
+
+    /// The same for an agent client that works in `directory`.
+    pub(crate) fn of_agent(
+        global: &Global,
+        directory: &Path,
+        agent: &str,
+    ) -> Result<Self, CliError> {
+        let mut environment = environment()?;
+        directory.clone_into(&mut environment.directory);
+        let context = Self::of(global, MissingDirectory::Refuse, environment)?;
+        Ok(Self {
+            agent: Some(agent.to_owned()),
+            ..context
+        })
+    }
+
+    fn of(
+        global: &Global,
+        missing: MissingDirectory,
+        environment: Environment,
+    ) -> Result<Self, CliError> {
         let directory = match &global.directory {
             None => environment.directory.clone(),
             Some(directory) => environment.directory.join(directory),
@@ -61,6 +81,9 @@ impl Context {
                 name: directory.display().to_string(),
             });
         }
+        // Who says that it is an agent is one, and may say which.
+        let agent = environment.text("SAFEPOINT_AGENT");
+        let agent = agent.filter(|name| name != "1");
         let paths = Paths::find(&environment)?;
         let settings = Settings::load(&Sources {
             managed: MANAGED.as_ref(),
@@ -78,6 +101,7 @@ impl Context {
             directory,
             store_given: global.store.clone(),
             yes: global.yes,
+            agent,
         })
     }
 
@@ -106,9 +130,15 @@ impl Context {
         match settings.project.atlases.is_empty() {
             true => atlases.extend(settings.user_atlases.iter().cloned()),
             false => {
-                let root = self.workspace()?.root;
+                // Beside the file that names them, which may lie above the workspace: a
+                // repository inside a project is judged by the project's rules.
+                let file = find_upwards(&self.directory, "safepoint.yaml");
+                let beside = match file.as_deref().and_then(Path::parent) {
+                    Some(beside) => beside.to_owned(),
+                    None => self.workspace()?.root,
+                };
                 let named = settings.project.atlases.iter();
-                atlases.extend(named.map(|path| root.join(path)));
+                atlases.extend(named.map(|path| beside.join(path)));
             }
         }
         Ok(atlases)
@@ -168,12 +198,6 @@ impl Context {
 
     /// Opens the snapshots, and ends what a crash cut off.
     pub(crate) fn state(&mut self) -> Result<State, CliError> {
-        // Deep trees are walked by recursion, and threads that wait take on other branches.
-        // The space is only named: what is not used costs nothing. The threads do cost, so
-        // commands without a tree have none. That they are there already is no failure.
-        let _ = rayon::ThreadPoolBuilder::new()
-            .stack_size(512 << 20)
-            .build_global();
         let trail = self.trail()?;
         let search = self.environment.path("PATH");
         let around = safepoint_state::Surroundings {
@@ -328,8 +352,11 @@ impl Context {
         }
     }
 
-    /// The person at the terminal, as the trail names them.
+    /// The person at the terminal, or the agent's client, as the trail names them.
     pub(crate) fn actor(&self) -> Result<Actor, CliError> {
+        if let Some(agent) = &self.agent {
+            return named_actor(&format!("agent:{agent}"));
+        }
         let name: String = self
             .environment
             .user
@@ -343,8 +370,19 @@ impl Context {
             })
             .take(100)
             .collect();
-        format!("user:{name}")
-            .parse()
-            .map_err(|error: safepoint_trail::NameError| CliError::Usage(error.to_string()))
+        named_actor(&format!("user:{name}"))
     }
+}
+
+fn named_actor(name: &str) -> Result<Actor, CliError> {
+    name.parse()
+        .map_err(|error: safepoint_trail::NameError| CliError::Usage(error.to_string()))
+}
+
+fn environment() -> Result<Environment, CliError> {
+    Environment::read().map_err(|error| CliError::File {
+        action: "find",
+        path: ".".into(),
+        error,
+    })
 }

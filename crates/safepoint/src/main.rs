@@ -31,30 +31,43 @@ fn main() -> ExitCode {
     if let Some(code) = commands::run::hand_over(&arguments) {
         return code;
     }
-    let exit = match Cli::try_parse_from(&arguments) {
+    // A hook has rules of its own about how it ends.
+    if let Some(code) = commands::hook::take_over(&arguments) {
+        return code;
+    }
+    match Cli::try_parse_from(&arguments) {
         Ok(cli) => run(cli),
-        Err(error) => explain_usage(&error, mode_of_unparsed(&arguments)),
-    };
+        Err(error) => code(explain_usage(&error, mode_of_unparsed(&arguments))),
+    }
+}
+
+fn code(exit: Exit) -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
 /// Runs a command and shows how it failed.
-fn run(cli: Cli) -> Exit {
+fn run(cli: Cli) -> ExitCode {
+    // A server makes a context for each thing that it is asked for.
+    match &cli.command {
+        Command::Mcp(arguments) => return commands::mcp::run(&cli.global, arguments),
+        Command::McpProxy(arguments) => return commands::mcp_proxy::run(&cli.global, arguments),
+        _ => {}
+    }
     let missing = match &cli.command {
         Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) => MissingDirectory::Allow,
         _ => MissingDirectory::Refuse,
     };
     let mut context = match Context::new(&cli.global, missing) {
         Ok(context) => context,
-        Err(error) => return cli.global.console().fail(&error),
+        Err(error) => return code(cli.global.console().fail(&error)),
     };
     let result = recover_first(&mut context, &cli.command)
         .and_then(|()| dispatch(&mut context, cli.command))
-        .and_then(|exit| context.console.flush().map(|()| exit));
+        .and_then(|ended| context.console.flush().map(|()| ended));
     match result {
-        Ok(exit) => exit,
-        Err(error) if error.is_closed_pipe() => Exit::Done,
-        Err(error) => context.console.fail(&error),
+        Ok(ended) => ended,
+        Err(error) if error.is_closed_pipe() => code(Exit::Done),
+        Err(error) => code(context.console.fail(&error)),
     }
 }
 
@@ -68,8 +81,20 @@ fn recover_first(context: &mut Context, command: &Command) -> Result<(), CliErro
     }
 }
 
-fn dispatch(context: &mut Context, command: Command) -> Result<Exit, CliError> {
+fn dispatch(context: &mut Context, command: Command) -> Result<ExitCode, CliError> {
+    // This one ends as what it runs ends.
+    if let Command::Perform(arguments) = &command {
+        return commands::perform::run(context, arguments);
+    }
+    carry_out(context, command).map(code)
+}
+
+fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> {
     match command {
+        // All have been taken care of.
+        Command::Hook(_) | Command::Mcp(_) | Command::McpProxy(_) | Command::Perform(_) => {
+            Ok(Exit::Usage)
+        }
         Command::Try => commands::demo::run(context),
         Command::Init(arguments) => commands::init::run(context, &arguments),
         Command::Status => commands::status::run(context),
@@ -99,6 +124,9 @@ fn dispatch(context: &mut Context, command: Command) -> Result<Exit, CliError> {
         Command::Trust(command) => commands::trust::run(context, command),
         Command::Operator(command) => commands::operator::run(context, command),
         Command::Session(command) => commands::session::run(context, command),
+        Command::Install(arguments) => commands::install::install(context, &arguments),
+        Command::Uninstall(arguments) => commands::install::uninstall(context, &arguments),
+        Command::Doctor => commands::doctor::run(context),
         Command::Completions { shell } => commands::completions::run(context, shell),
         Command::Man { out } => commands::man::run(context, out),
         Command::Schema(arguments) => commands::schema::run(context, &arguments),

@@ -43,6 +43,11 @@ pub(crate) struct Environment {
     variables: Vec<(OsString, OsString)>,
 }
 
+/// The file that runs now.
+pub(crate) fn this_program() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
 impl Environment {
     /// The environment of this process.
     pub(crate) fn read() -> std::io::Result<Self> {

@@ -364,7 +364,7 @@ fn au_25_environment_changed() {
     let env = held();
     let asked = |value: &str| {
         let mut command = exec_command(&env, &[], &COPY);
-        command.env("LD_PRELOAD_LIKE", value);
+        command.env("SOME_CHOICE", value);
         reply_of(&mut command)
     };
     let (exit, reply) = asked("one");

@@ -19,9 +19,9 @@ use safepoint_control::pass::{DECISION_POINTS, FAULT_POINTS};
 use serde_json::Value;
 use support::{
     OPEN, approve, assert_sound, denied, entries, exec, exec_command, held, hold_of, lines,
-    permit_state, permitted, project, runs, show, text, waiting, yes_to,
+    permit_state, permitted, project, rounds, runs, show, text, waiting, yes_to,
 };
-use testkit::TestEnv;
+use testkit::{Seeded, TestEnv};
 
 const WORDS: [&str; 3] = ["sh", "-c", "echo run >> log"];
 
@@ -171,6 +171,62 @@ fn au_24_what_needed_nobody_is_told_of_as_well() {
         assert_eq!(unknown, expected, "{fault}");
         assert_sound(&env);
     }
+}
+
+/// Again and again in one place, wherever it happens to be hit: `scripts/passage-campaign`
+/// does it some hundred times.
+#[test]
+fn au_24_killed_again_and_again_in_one_place() {
+    let env = held();
+    let random = Seeded::new(40);
+    let steps = [
+        "write.begun",
+        "write.changed",
+        "write.sealed",
+        "write.committed",
+    ];
+    let (mut hit, mut unknown) = (0, 0);
+    for round in 1..=rounds(10) {
+        let line = format!("echo {round} >> log");
+        let words = ["sh", "-c", line.as_str()];
+        let permit = permitted(&env, &words);
+        let before = lines(&env, "log");
+        let pick = random.next() as usize % (FAULT_POINTS.len() + steps.len());
+        let fault = match FAULT_POINTS.get(pick) {
+            Some(point) => (*point).to_owned(),
+            None => {
+                let step = steps[pick - FAULT_POINTS.len()];
+                format!("{step}:{}", 1 + random.next() % 5)
+            }
+        };
+        hit += usize::from(killed(&mut exec_command(&env, &[], &words), &fault));
+        runs(&env, &["cat", "a"]);
+        let action = text(&env.json(&["permit", "show", &permit])["action_id"]);
+        let list = env.json(&["trail", "list", "--action", &action]);
+        let count = |kind: &str| {
+            let all = list["entries"].as_array().unwrap().iter();
+            all.filter(|it| it["kind"] == kind).count()
+        };
+        assert_eq!(
+            count("action_intended"),
+            count("action_ended"),
+            "{round}: {fault}"
+        );
+        let (state, outcome) = permit_state(&env, &permit);
+        match (count("action_intended"), state.as_str()) {
+            (0, "issued") => drop(runs(&env, &words)),
+            (1, "consumed") => unknown += usize::from(outcome.as_deref() == Some("unknown")),
+            other => panic!("{round}: {fault}: {other:?}"),
+        }
+        let made = lines(&env, "log") - before;
+        assert!(made <= 1, "{round}: {fault}: done {made} times");
+        if outcome.as_deref() != Some("unknown") {
+            assert_eq!(made, 1, "{round}: {fault}");
+        }
+    }
+    println!("{hit} killed, {unknown} of unknown outcome");
+    assert!(hit > 0);
+    assert_sound(&env);
 }
 
 /// What was cut off is told by whoever comes next, and by one of them only.

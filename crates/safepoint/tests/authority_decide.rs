@@ -612,3 +612,37 @@ fn au_10_another_provider_is_asked_about() {
     runs_with(&env, &other, &["cat", "a"]);
     runs_with(&env, &other, &["cat", "a"]);
 }
+
+/// The notices that were given up, of one kind: a webhook in a private network gets none.
+fn given_up(env: &TestEnv, kind: &str) -> Vec<Value> {
+    let failed = entries(env, "NotificationFailed").into_iter();
+    failed.filter(|it| it["body"]["type"] == kind).collect()
+}
+
+#[test]
+fn ga_43_an_approval_against_a_policy_is_told_to_its_steward() {
+    let steward = r#"
+steward:
+  id: "acme"
+  notifications:
+    channels: { webhook: "https://127.0.0.1:1/hook" }
+    triggers: [policy_override]
+"#;
+    let env = project(&format!("{HELD}{steward}"));
+    let kind = "dev.safepoint.policy_override";
+    let hold = hold_of(&env, &COPY);
+    assert_eq!(run(&env, &["hold", "deny", &hold]).0, 0);
+    assert_eq!(env.run(&["session", "deliver"]).code, 0);
+    assert_eq!(given_up(&env, kind), Vec::<Value>::new());
+    let hold = hold_of(&env, &["cp", "a", "c"]);
+    approve(&env, &hold);
+    // The delivery that the approval has started may be at it: then ours leaves it alone.
+    let told = (0..1_000).find_map(|_| {
+        assert_eq!(env.run(&["session", "deliver"]).code, 0);
+        given_up(&env, kind).pop()
+    });
+    let told = told.expect("the steward is told");
+    assert_eq!(told["body"]["webhook"], "https://127.0.0.1:1");
+    assert_eq!(given_up(&env, kind).len(), 1);
+    assert_sound(&env);
+}

@@ -227,6 +227,93 @@ fn au_25_a_binary_is_the_one_that_was_approved() {
     assert_sound(&env);
 }
 
+/// A script that is exchanged for another one at any moment, by renaming or by writing to it.
+#[test]
+fn au_25_a_script_is_the_one_that_was_approved() {
+    use std::os::unix::fs::MetadataExt;
+    let env = held();
+    let place = env.project();
+    let (good, evil) = ("#!/bin/sh\ncp a b\n", "#!/bin/sh\nln a b\n");
+    let put = |text: &str, by_renaming: bool| {
+        let next = env.root().join("next");
+        let tool = place.join("tool.sh");
+        if by_renaming {
+            fs::write(&next, text).unwrap();
+            executable(&next);
+            fs::rename(&next, &tool).unwrap();
+        } else {
+            fs::write(&tool, text).unwrap();
+        }
+    };
+    let random = Seeded::new(31);
+    let (mut ran, mut refused) = (0, 0);
+    for round in 0..rounds(12) {
+        let words: &[&str] = match round % 2 {
+            0 => &["./tool.sh"],
+            _ => &["sh", "tool.sh"],
+        };
+        put(good, true);
+        let _ = fs::remove_file(place.join("b"));
+        permitted(&env, words);
+        let child = started(&env, words);
+        // Somewhere between its first look and its end.
+        for _ in 0..random.next() % 30_000 {
+            std::thread::yield_now();
+        }
+        put(evil, round % 4 < 2);
+        let (code, reply) = ended(child);
+        if code == 0 {
+            ran += 1;
+            let inode = |name: &str| fs::metadata(place.join(name)).unwrap().ino();
+            assert_ne!(inode("a"), inode("b"), "the other one ran: {reply:#}");
+        } else {
+            refused += 1;
+            assert!(!place.join("b").exists(), "{reply:#}");
+        }
+        deny_all(&env);
+        for permit in env.json(&["permit", "list"])["permits"].as_array().unwrap() {
+            if permit["state"]["is"] == "issued" {
+                env.json(&["permit", "revoke", &text(&permit["permit_id"])]);
+            }
+        }
+    }
+    println!("{ran} ran, {refused} were refused");
+    // The control: one that nobody touches runs.
+    put(good, true);
+    let _ = fs::remove_file(place.join("b"));
+    permitted(&env, &["sh", "tool.sh"]);
+    runs(&env, &["sh", "tool.sh"]);
+    assert!(place.join("b").exists());
+    assert_sound(&env);
+}
+
+/// One that needs its name is opened by it: that it was touched meanwhile is told.
+#[test]
+fn au_25_a_script_that_is_touched_while_it_runs_is_told_of() {
+    let env = held();
+    for (text, touched) in [
+        ("#!/bin/sh\necho \"$0\" > b\n", 0),
+        ("#!/bin/sh\necho '# x' >> \"$0\"\n", 1),
+        // The interpreter has this one in memory.
+        ("#!/bin/sh\necho '# x' >> tool.sh\n", 0),
+    ] {
+        program(&env, "tool.sh", text.as_bytes());
+        permitted(&env, &["./tool.sh"]);
+        let reply = runs(&env, &["./tool.sh"]);
+        assert_eq!(
+            reply["exchanged"].as_array().unwrap().len(),
+            touched,
+            "{text}"
+        );
+    }
+    // By its name it knows where it lies.
+    let said = fs::read_to_string(env.project().join("b")).unwrap();
+    assert!(
+        said.ends_with("/tool.sh\n") && !said.contains("/proc/"),
+        "{said}"
+    );
+}
+
 /// What can change between a yes and the deed.
 #[derive(Clone, Copy, Debug)]
 enum Swap {

@@ -216,6 +216,110 @@ fn au_42_an_agent_works_behind_its_fence_and_is_recorded() {
     assert_eq!(read("made"), "");
 }
 
+/// A server that is started in the background is nothing unusual: it is told, and stays.
+#[test]
+fn au_42_what_is_left_running_is_told() {
+    let env = project(support::OPEN);
+    let line = "sleep 600 >/dev/null 2>&1 & setsid sleep 600 >/dev/null 2>&1 & echo $$ > group; jobs -p > left";
+    let reply = support::runs(&env, &["bash", "-c", line]);
+    assert_eq!(reply["left_running"], 2, "{reply:#}");
+    let action = reply["action_id"].as_str().unwrap();
+    let story = env.json(&[
+        "trail",
+        "list",
+        "--action",
+        action,
+        "--kind",
+        "action_ended",
+    ]);
+    assert_eq!(story["entries"][0]["body"]["left_running"], 2, "{story:#}");
+    let left = fs::read_to_string(env.project().join("left")).unwrap();
+    for process in left.lines() {
+        // Still there, as it would be without us; then it is in nobody's way.
+        let process = rustix::process::Pid::from_raw(process.parse().unwrap()).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    }
+    assert_eq!(left.lines().count(), 2);
+    // The control.
+    let reply = support::runs(&env, &["sh", "-c", "true & wait"]);
+    assert_eq!(reply["left_running"], 0, "{reply:#}");
+}
+
+/// Inside `exec` nobody answers, and that is said in words.
+#[test]
+fn au_42_safepoint_inside_a_command_says_where_it_works() {
+    let env = project(support::OPEN);
+    let line = format!(
+        "{0} status > out 2> error; echo $? > code; {0} --version > version",
+        env!("CARGO_BIN_EXE_safepoint")
+    );
+    env.write("project/call.sh", &line);
+    support::runs(&env, &["sh", "call.sh"]);
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap();
+    assert_eq!(read("code"), "5\n", "{}", read("error"));
+    assert!(
+        read("error").contains("safepoint run --"),
+        "{}",
+        read("error")
+    );
+    assert!(read("version").starts_with("safepoint"));
+}
+
+/// A program may write in temporary folders and caches: that is told, and nobody is asked.
+#[test]
+fn au_12_what_is_written_beside_the_workspace_is_named() {
+    let env = bare();
+    env.write("project/build.sh", "echo x > made\n");
+    let (code, reply) = exec(&env, &["sh", "build.sh"]);
+    assert_eq!(
+        (code, &reply["reversibility"]),
+        (0, &json!("reversible")),
+        "{reply:#}"
+    );
+    let told = reply["not_covered"].to_string();
+    assert!(told.contains("temporary folders"), "{told}");
+    // The control: what names all it touches leaves nothing out.
+    let (code, reply) = exec(&env, &["cp", "made", "other"]);
+    assert_eq!((code, &reply["not_covered"]), (0, &json!([])), "{reply:#}");
+}
+
+/// What an agent's client runs is not written unseen; and where a script has written it, a
+/// person looks before anything else is done.
+#[test]
+fn au_27_settings_of_clients_are_looked_at_first() {
+    for target in [
+        ".claude/settings.json",
+        ".codex/hooks.json",
+        ".github/hooks/x.json",
+    ] {
+        let made = || {
+            let env = bare();
+            env.json(&["operator", "add", "ann"]);
+            env.write("project/a", "{}\n");
+            env.write(&format!("project/{target}"), "{\"hooks\": 1}\n");
+            env
+        };
+        let (code, reply) = exec(&made(), &["cp", "a", target]);
+        assert_eq!(code, 2, "{reply:#}");
+        let env = made();
+        env.write("project/swap.sh", &format!("cp a {target}\n"));
+        let (code, reply) = exec(&env, &["sh", "swap.sh"]);
+        assert_eq!(code, 0, "{reply:#}");
+        let reply = denied(&env, &["ls"], "APPROVAL_REQUIRED");
+        let hold = reply["hold_id"].as_str().unwrap();
+        assert_eq!(
+            env.json(&["hold", "show", hold])["checkpoint_type"],
+            "policy_boundary"
+        );
+    }
+    // The control: other files beside them.
+    let env = bare();
+    env.write("project/a", "x\n");
+    env.write("project/swap.sh", "mkdir .claude; cp a .claude/notes.md\n");
+    assert_eq!(exec(&env, &["sh", "swap.sh"]).0, 0);
+    assert_eq!(exec(&env, &["ls"]).0, 0);
+}
+
 #[test]
 fn au_27_rules_that_an_agent_exchanges_are_looked_at_first() {
     let env = bare();

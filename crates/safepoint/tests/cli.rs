@@ -93,6 +93,12 @@ fn su_02_help_names_every_command() {
       permit       Look at leave that was given, and take it back
       trust        Look at what is trusted, and change it
       operator     Say who decides
+      hook         Answer an agent client before and after it uses a tool; see `safepoint install`
+      install      Put Safepoint's hooks into the settings of an agent client
+      uninstall    Take Safepoint's hooks out of the settings of an agent client
+      doctor       Prove that each installed hook denies, and say what is not covered
+      mcp          Offer checkpoint, undo and the rest to an agent as tools of an MCP server
+      mcp-proxy    Stand in front of an MCP server, and have each use of a tool pass
       completions  Print the script that completes commands in a shell
       man          Print the manual page, or write one for each command
       schema       Print the JSON Schema of what a command prints
@@ -431,6 +437,8 @@ fn su_02_what_is_printed_fits_its_schema() {
             &["exec", "--no-tui", "--", "kill", "-0", "999999"],
         ),
         ("exec", &["exec", "--no-tui", "--", "ls"]),
+        ("install", &["install", "gemini", "--project", "--dry-run"]),
+        ("doctor", &["doctor"]),
         ("exec-dry-run", &["exec", "--dry-run", "--", "ls"]),
         ("hold-list", &["hold", "list"]),
         ("hold", &["hold", "show", hold]),

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 /// The layer of each crate. A crate may use those on lower layers only.
-const LAYERS: [(&str, u8); 13] = [
+const LAYERS: [(&str, u8); 14] = [
     ("safepoint-model", 0),
+    ("safepoint-clients", 1),
     ("safepoint-database", 1),
     ("safepoint-fence", 1),
     ("safepoint-store", 1),

@@ -51,6 +51,10 @@ pub(crate) struct ExecReply {
     not_covered: Vec<String>,
     /// What it changed.
     changes: Vec<ChangeLine>,
+    /// How many processes it left running. What they change later is not part of it.
+    left_running: usize,
+    /// Files it ran by name that somebody touched meanwhile, although it was approved.
+    exchanged: Vec<String>,
 }
 
 /// One path that changed.
@@ -176,6 +180,18 @@ fn tell(context: &mut Context, leave: &Leave, ran: &Ran) -> Result<(), CliError>
             .console
             .say(&format!("safepoint: the command ended with {code}"));
     }
+    for path in &reply.exchanged {
+        context.console.warn(&format!(
+            "`{}` was touched while it ran: it may not be what was approved",
+            safepoint_model::text::line(path).text
+        ));
+    }
+    if reply.left_running > 0 {
+        let left = crate::console::count(reply.left_running as u64, "process", "processes");
+        context.console.say(&format!(
+            "safepoint: {left} left running; what changes from now on is not part of this action"
+        ));
+    }
     // Whoever reads the command's output does not want ours among it.
     if !reply.changes.is_empty() && std::io::stderr().is_terminal() {
         let count = crate::console::count(reply.changes.len() as u64, "change", "changes");
@@ -214,6 +230,8 @@ impl ExecReply {
             reversibility: leave.canonical.reversibility.as_str().to_owned(),
             not_covered: leave.coverage.not_covered.clone(),
             changes: changes.collect(),
+            left_running: ran.left_running,
+            exchanged: ran.exchanged.clone(),
         }
     }
 }

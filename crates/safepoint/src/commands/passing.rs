@@ -1,12 +1,13 @@
 //! What `exec`, `run` and `mutate` have in common: how a proposal is made, how a denial is told.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
 use safepoint_control::pass::{Act, Answer, Mode, Passage, Proposal, Stdin};
 use safepoint_control::{AtlasFile, Control, ControlError};
-use safepoint_fence::{Fence, Listing, default_caches};
+use safepoint_fence::{Fence, Listing, Terminals, default_caches};
 use safepoint_gates::Resolution;
 use safepoint_model::{Span, text};
 use safepoint_state::{Progress, State, Workspace};
@@ -92,6 +93,7 @@ pub(crate) struct Room {
     home: Option<PathBuf>,
     hold_timeout: Span,
     fence: Option<Fence>,
+    is_within: bool,
 }
 
 impl Room {
@@ -117,6 +119,7 @@ impl Room {
                 false => Some(fence(context, &workspace)),
             },
             workspace,
+            is_within: is_asked_by_our_own(context),
             progress: Progress::default(),
             atlases,
         })
@@ -132,6 +135,7 @@ impl Room {
             home: self.home.clone(),
             hold_timeout: self.hold_timeout,
             fence: self.fence.clone(),
+            is_within: self.is_within,
             progress: &self.progress,
         }
     }
@@ -187,8 +191,22 @@ impl Room {
             said: None,
             bounds: None,
             permit,
+            visitor: None,
         })
     }
+}
+
+/// Whether `safepoint run` asks for the agent that it keeps behind a fence. A variable alone
+/// does not tell: an agent sets what it likes. That this very program has started us does.
+fn is_asked_by_our_own(context: &Context) -> bool {
+    let file = |process: &str| std::fs::metadata(format!("/proc/{process}/exe")).ok();
+    let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| {
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    };
+    let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
+    let ours = file("self").zip(parent.and_then(|parent| file(&parent)));
+    context.environment.path("SAFEPOINT_AGENT").is_some()
+        && ours.is_some_and(|(one, other)| same(&one, &other))
 }
 
 /// Where a command may write without asking: in the workspace, in temporary folders, and in
@@ -203,6 +221,7 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
         writable,
         hidden: context.own_places(),
         listing: Listing::Everywhere,
+        terminals: Terminals::Held,
     }
 }
 
@@ -221,6 +240,14 @@ impl Flags {
             declare: Vec::new(),
             permit: None,
             no_fence: true,
+        }
+    }
+
+    /// Those of an agent client's hook.
+    pub(crate) fn of_hook(no_fence: bool) -> Self {
+        Self {
+            no_fence,
+            ..Self::of_session(None)
         }
     }
 

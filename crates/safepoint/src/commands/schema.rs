@@ -5,8 +5,9 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::{
-    atlas, audit, checkpoint, diff, du, exec, gc, hold, init, list, log, mutate, operator, passing,
-    permit, pin, restoring, run, session, show, state, status, trail, trust, verify, watch,
+    atlas, audit, checkpoint, diff, doctor, du, exec, gc, hold, init, install, list, log, mutate,
+    operator, passing, permit, pin, restoring, run, session, show, state, status, trail, trust,
+    verify, watch,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -61,6 +62,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("checkpoint", schema_for!(checkpoint::CheckpointReply)),
         ("denial", schema_for!(passing::DenialReply)),
         ("diff", schema_for!(diff::DiffReply)),
+        ("doctor", schema_for!(doctor::DoctorReply)),
         ("du", schema_for!(du::Usage)),
         ("error", schema_for!(ErrorDocument)),
         ("exec", schema_for!(exec::ExecReply)),
@@ -70,6 +72,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("hold-decision", schema_for!(hold::decide::DecisionReply)),
         ("hold-list", schema_for!(hold::list::HoldList)),
         ("init", schema_for!(init::Initialised)),
+        ("install", schema_for!(install::InstallReply)),
         ("list", schema_for!(list::CheckpointList)),
         ("log", schema_for!(log::ActionLog)),
         ("mutate", schema_for!(mutate::MutateReply)),

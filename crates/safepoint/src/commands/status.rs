@@ -74,6 +74,7 @@ struct Effective {
     lock_timeout: Shown<String>,
     checkpoint: Shown<CheckpointMode>,
     hold_timeout: Shown<String>,
+    hook_wait: Shown<String>,
     atlases: Vec<String>,
     exclude: Vec<String>,
     include: Vec<String>,
@@ -106,6 +107,7 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
             lock_timeout: Shown::of(&settings.lock_timeout, ToString::to_string),
             checkpoint: Shown::of(&settings.checkpoint, |mode| *mode),
             hold_timeout: Shown::of(&settings.hold_timeout, ToString::to_string),
+            hook_wait: Shown::of(&settings.hook_wait, ToString::to_string),
             atlases: settings
                 .project
                 .atlases

@@ -31,6 +31,8 @@ pub(crate) struct File {
     pub(crate) lock_timeout: Option<Span>,
     pub(crate) checkpoint: Option<CheckpointMode>,
     pub(crate) hold_timeout: Option<Span>,
+    /// How long a client's hook waits for an operator.
+    pub(crate) hook_wait: Option<Span>,
     /// How large the object store may grow.
     pub(crate) object_cap: Option<Size>,
     /// To whom secrets are encrypted.
@@ -122,6 +124,7 @@ impl File {
             lock_timeout: span("SAFEPOINT_LOCK_TIMEOUT")?,
             checkpoint,
             hold_timeout: span("SAFEPOINT_HOLD_TIMEOUT")?,
+            hook_wait: span("SAFEPOINT_HOOK_WAIT")?,
             ..Self::default()
         })
     }

@@ -82,6 +82,7 @@ pub(crate) struct Settings {
     pub(crate) lock_timeout: Setting<Span>,
     pub(crate) checkpoint: Setting<CheckpointMode>,
     pub(crate) hold_timeout: Setting<Span>,
+    pub(crate) hook_wait: Setting<Span>,
     pub(crate) object_cap: Setting<Size>,
     pub(crate) seal_to: Vec<String>,
     /// Atlases that apply everywhere: those of an administrator, whatever a project says.
@@ -180,6 +181,15 @@ impl Settings {
                     (Origin::User, user.hold_timeout),
                 ],
                 Span::from_secs(15 * 60),
+            ),
+            hook_wait: Setting::strongest(
+                [
+                    (Origin::Managed, managed.hook_wait),
+                    (Origin::Environment, environment.hook_wait),
+                    (Origin::Project, project.hook_wait),
+                    (Origin::User, user.hook_wait),
+                ],
+                Span::from_secs(0),
             ),
             // A repository must not decide how much room it takes, or who reads its secrets.
             object_cap: Setting::strongest(

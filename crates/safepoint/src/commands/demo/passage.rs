@@ -9,7 +9,7 @@ use safepoint_control::pass::{
     Act, Answer, Capture, Denied, Desk, Leave, Mode, Passage, Proposal, Ran, Stdin, Verdict,
 };
 use safepoint_control::{AtlasFile, Control, NoCaller};
-use safepoint_fence::{Fence, Listing};
+use safepoint_fence::{Fence, Listing, Terminals};
 use safepoint_gates::Event;
 use safepoint_model::{ActionId, Span};
 use safepoint_state::{Goal, Patterns, Progress, Rules, State, Surroundings, Workspace, path};
@@ -94,6 +94,7 @@ impl Sample {
                 writable: vec![root],
                 hidden: vec![room.join("keys"), room.join("data")],
                 listing: Listing::Everywhere,
+                terminals: Terminals::Held,
             },
             progress: Progress::default(),
         })
@@ -109,6 +110,7 @@ impl Sample {
             home: None,
             hold_timeout: Span::from_micros(15 * 60 * 1_000_000),
             fence: Some(self.fence.clone()),
+            is_within: false,
             progress: &self.progress,
         }
     }
@@ -130,6 +132,7 @@ impl Sample {
             said: None,
             bounds: None,
             permit: None,
+            visitor: None,
         }
     }
 

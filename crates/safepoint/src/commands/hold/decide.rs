@@ -6,6 +6,7 @@ use safepoint_model::{Digest, Exit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::commands::session::deliver;
 use crate::commands::{operator, outside};
 use crate::console::{BAD, FAINT, GOOD, STRONG};
 use crate::context::Context;
@@ -122,6 +123,7 @@ fn decide(
     let (operator, signing) = operator::choose(context, &desk, who)?;
     let verdict = verdict(&hold);
     let (decided, permit) = desk.decide(&verdict, &operator, &*signing)?;
+    deliver::start(context, &control);
     let reply = DecisionReply {
         hold_id: decided.hold_id.to_string(),
         action_id: decided.action_id.to_string(),

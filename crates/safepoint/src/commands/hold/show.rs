@@ -117,7 +117,7 @@ fn seen(path: &NamedPath) -> String {
     let what = match &path.preimage {
         Preimage::Absent {} => "nothing there",
         Preimage::File { .. } => "a file",
-        Preimage::Link { .. } => "a link",
+        Preimage::Link { target, .. } => &format!("leads to {target}"),
         Preimage::Directory { .. } => "a directory",
         Preimage::Special { .. } => "a device, socket or pipe",
         Preimage::Unknown {} => "known only when it runs",

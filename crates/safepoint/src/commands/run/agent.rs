@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use safepoint_control::pass::Passage;
-use safepoint_fence::{Fence, Listener, Strength};
+use safepoint_fence::{Fence, Listener, Strength, Terminals};
 use safepoint_model::{ActionId, Exit, SessionId};
-use safepoint_state::Errand;
+use safepoint_state::{Company, Errand};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -51,7 +51,11 @@ pub(super) fn run(
     agent: &[String],
 ) -> Result<Exit, CliError> {
     let room = Room::open(context, &arguments.flags)?;
-    let passage = room.passage();
+    let mut passage = room.passage();
+    // Agents give the commands they run terminals of their own.
+    if let Some(fence) = &mut passage.fence {
+        fence.terminals = Terminals::All;
+    }
     passage.recover()?;
     let fence = passage.fence.clone();
     if arguments.flags.dry_run {
@@ -67,7 +71,7 @@ pub(super) fn run(
         ActionId::generate(&SystemEntropy).map_err(|error| CliError::Control(error.into()))?;
     let before = room
         .state
-        .before(&room.workspace, &action, &room.progress)?;
+        .before(&room.workspace, &action, Company::Alone, &room.progress)?;
     if fence.is_none() || safepoint_fence::strength() != Strength::Full {
         context.console.warn(&strength_in_words(fence.as_ref()));
     }

@@ -14,14 +14,21 @@ use safepoint_model::{Exit, SessionId};
 use crate::cli::{Cli, Command};
 use crate::commands::{hold, operator, permit, trust};
 use crate::context::Context;
+use crate::world::Environment;
 
 /// How often to look whether whoever asked is still there.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Hands this command over, if we are inside a fence.
 pub(crate) fn hand_over(arguments: &[OsString]) -> Option<ExitCode> {
-    let environment = crate::world::Environment::read().ok()?;
-    let socket = environment.path("SAFEPOINT_BROKER")?;
+    let environment = Environment::read().ok()?;
+    let Some(socket) = environment.path("SAFEPOINT_BROKER") else {
+        return out_of_reach(&environment, arguments);
+    };
+    // What a server is asked for is handed over, one by one; it has nothing to hide in itself.
+    if Cli::try_parse_from(arguments).is_ok_and(|cli| matches!(cli.command, Command::Mcp(_))) {
+        return None;
+    }
     let words = arguments.get(1..).unwrap_or_default();
     let variables = Vec::new(); // ours count, not the agent's
     let code = match safepoint_fence::hand_over(&socket, words, &environment.directory, &variables)
@@ -32,7 +39,43 @@ pub(crate) fn hand_over(arguments: &[OsString]) -> Option<ExitCode> {
             Exit::Unavailable as u8
         }
     };
+    // A client goes on where its hook fails in a way it does not know.
+    let code = match code {
+        0 => 0,
+        _ if crate::commands::hook::is_meant(arguments) => 2,
+        code => code,
+    };
     Some(ExitCode::from(code))
+}
+
+/// Says so where a command of `exec` calls us: nobody outside waits for it there, and without
+/// the store there is nothing to be done.
+fn out_of_reach(environment: &Environment, arguments: &[OsString]) -> Option<ExitCode> {
+    environment.path("SAFEPOINT_FENCED")?;
+    let needs_no_store = |word: &OsString| {
+        let words = [
+            "--help",
+            "-h",
+            "--version",
+            "-V",
+            "help",
+            "schema",
+            "completions",
+            "man",
+        ];
+        words.iter().any(|known| word == known)
+    };
+    if arguments.iter().skip(1).any(needs_no_store) {
+        return None;
+    }
+    eprintln!(
+        "error: Safepoint's store is hidden from what `safepoint exec` runs\n\
+         hint: start the agent with `safepoint run -- AGENT`: inside, `safepoint` works"
+    );
+    Some(match crate::commands::hook::is_meant(arguments) {
+        true => ExitCode::from(2),
+        false => ExitCode::from(Exit::Unavailable as u8),
+    })
 }
 
 /// Answers what the agent asks.
@@ -116,7 +159,7 @@ impl Handler {
 /// Whether an agent may have this done outside the fence. Whatever is not named is not: a
 /// change with a command or a check in it would run outside, an operator's command decides, and
 /// a file that is named is one that the agent may not be able to read.
-fn is_for_agents(cli: &Cli, words: &[OsString]) -> bool {
+pub(crate) fn is_for_agents(cli: &Cli, words: &[OsString]) -> bool {
     let elsewhere = cli.global.store.is_some() || cli.global.directory.is_some();
     let ours = words.iter().take_while(|word| *word != "--");
     let reaches = ours
@@ -127,6 +170,7 @@ fn is_for_agents(cli: &Cli, words: &[OsString]) -> bool {
     }
     match &cli.command {
         Command::Exec(_)
+        | Command::Hook(_)
         | Command::Checkpoint(_)
         | Command::List(_)
         | Command::Show(_)

@@ -4,7 +4,7 @@ pub(crate) mod agent;
 mod broker;
 pub(crate) mod workflow;
 
-pub(crate) use broker::hand_over;
+pub(crate) use broker::{hand_over, is_for_agents};
 
 use safepoint_model::Exit;
 

@@ -46,7 +46,7 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
 
 /// Starts the delivery beside us, if there is anything to deliver. That it cannot be
 /// started is no reason to fail: what waits is in the store, and the next step tries again.
-pub(super) fn start(context: &Context, control: &Control) {
+pub(crate) fn start(context: &Context, control: &Control) {
     let due = control.has_due_notices().unwrap_or(false);
     let Ok(program) = std::env::current_exe() else {
         return;

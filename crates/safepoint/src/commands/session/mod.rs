@@ -1,7 +1,7 @@
 //! `safepoint session …`: what an agent does, judged step by step.
 
 pub(crate) mod answer;
-mod deliver;
+pub(super) mod deliver;
 pub(crate) mod end;
 pub(crate) mod input;
 pub(crate) mod list;

@@ -13,6 +13,7 @@ use safepoint_tui::{Moment, Options, Palette, Until, Verdict};
 
 use super::operator::{self, Who};
 use super::passing::Flags;
+use crate::commands::session::deliver;
 use crate::console::Mode;
 use crate::context::Context;
 use crate::error::CliError;
@@ -85,11 +86,12 @@ pub(super) fn open(
         operator,
         signing,
     };
-    safepoint_tui::run(&mut terminal, &SystemClock, &options).map_err(|error| {
-        CliError::Invalid {
-            message: format!("the operator's terminal cannot be opened: {error}"),
-            suggestion: "`safepoint hold list` and `safepoint hold approve` work without one",
-        }
+    let ended = safepoint_tui::run(&mut terminal, &SystemClock, &options);
+    // Whatever ended it: what was decided there may be something to tell.
+    deliver::start(context, control);
+    ended.map_err(|error| CliError::Invalid {
+        message: format!("the operator's terminal cannot be opened: {error}"),
+        suggestion: "`safepoint hold list` and `safepoint hold approve` work without one",
     })?;
     Ok(())
 }

@@ -1,0 +1,235 @@
+//! `safepoint doctor`: proves that each installed hook really denies, and says what is not
+//! covered.
+
+mod canary;
+mod codex;
+
+use safepoint_clients::Client;
+use safepoint_clients::settings::{self, Scope};
+use safepoint_fence::Strength;
+use safepoint_model::{Exit, text};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::install;
+use crate::console::{BAD, FAINT, GOOD, STRONG};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What `doctor` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DoctorReply {
+    clients: Vec<ClientReply>,
+    checks: Vec<CheckReply>,
+    /// Whether every hook that is installed denies, and every check holds.
+    ok: bool,
+}
+
+/// One client.
+#[derive(Serialize, JsonSchema)]
+struct ClientReply {
+    client: &'static str,
+    /// Whether hooks of ours are in its settings.
+    installed: bool,
+    /// Whether they were seen to deny.
+    live: bool,
+    /// In a sentence.
+    detail: String,
+    /// What its hooks cannot see.
+    not_covered: Vec<&'static str>,
+}
+
+/// One thing that was looked at.
+#[derive(Serialize, JsonSchema)]
+struct CheckReply {
+    name: &'static str,
+    ok: bool,
+    detail: String,
+}
+
+pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
+    let mut clients = Vec::new();
+    for client in Client::ALL {
+        clients.push(examine(context, client)?);
+    }
+    let checks = vec![
+        store(context),
+        rules(context),
+        operators(context),
+        fence(),
+        git(context),
+    ];
+    let sound = |client: &ClientReply| client.live || !client.installed;
+    let reply = DoctorReply {
+        ok: clients.iter().all(sound) && checks.iter().all(|check| check.ok),
+        clients,
+        checks,
+    };
+    context.console.value(&reply, show)?;
+    Ok(match reply.ok {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
+}
+
+/// Looks at one client's settings, and tries what they start.
+fn examine(context: &Context, client: Client) -> Result<ClientReply, CliError> {
+    let mut reply = ClientReply {
+        client: client.name(),
+        installed: false,
+        live: false,
+        detail: "no hook of ours is in its settings".to_owned(),
+        not_covered: settings::not_covered(client).to_vec(),
+    };
+    let mut places = install::places(context, client, Scope::Project)?;
+    places.extend(install::places(context, client, Scope::User)?);
+    for place in places {
+        let Ok(existing) = std::fs::read_to_string(&place) else {
+            continue;
+        };
+        let shown = place.display();
+        let found = match settings::installed(client, &existing) {
+            Ok(found) => found,
+            Err(error) => {
+                reply.detail = format!("`{shown}`: {error}");
+                continue;
+            }
+        };
+        let Some(program) = &found.program else {
+            continue;
+        };
+        reply.installed = true;
+        let wrong = found.switched_off.clone().or_else(|| {
+            let lacking: Vec<&str> = found.missing.iter().chain(&found.stale).map(String::as_str).collect();
+            match lacking.is_empty() {
+                true => None,
+                false => Some(format!(
+                    "the hooks of {} are not as they should be: `safepoint install {client}` mends them",
+                    lacking.join(", ")
+                )),
+            }
+        });
+        let wrong = wrong.or_else(|| match client {
+            Client::Codex => codex::skips(context, &place),
+            _ => None,
+        });
+        match wrong.map_or_else(|| canary::sing(context, client, program), Err) {
+            Ok(()) => {
+                reply.live = true;
+                reply.detail =
+                    format!("`{shown}`: a canary was denied, and a harmless call passed");
+                return Ok(reply);
+            }
+            Err(why) => reply.detail = format!("`{shown}`: {why}"),
+        }
+    }
+    Ok(reply)
+}
+
+fn check(name: &'static str, found: Result<String, String>) -> CheckReply {
+    let (ok, detail) = match found {
+        Ok(detail) => (true, detail),
+        Err(detail) => (false, detail),
+    };
+    CheckReply { name, ok, detail }
+}
+
+fn store(context: &Context) -> CheckReply {
+    let opened = context.trail().map_err(|error| error.to_string());
+    let found = opened.and_then(|trail| {
+        let head = trail.head().map_err(|error| error.to_string())?;
+        Ok(format!(
+            "`{}`, {} entries in its trail",
+            context.settings.store.value,
+            head.size()
+        ))
+    });
+    check("store", found)
+}
+
+fn rules(context: &Context) -> CheckReply {
+    let found = context.atlases().and_then(|paths| {
+        for path in &paths {
+            safepoint_control::AtlasFile::read(path)?;
+        }
+        Ok(paths)
+    });
+    let found = found.map_err(|error| error.to_string());
+    check(
+        "rules",
+        found.map(|paths| match paths.is_empty() {
+            true => "the built-in atlas applies here".to_owned(),
+            false => {
+                let shown: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+                shown.join(", ")
+            }
+        }),
+    )
+}
+
+fn operators(context: &Context) -> CheckReply {
+    let found = context
+        .control()
+        .and_then(|control| Ok(context.desk(&control).operators()?.len()));
+    let detail = match found {
+        Ok(0) => Ok("nobody can approve yet: `safepoint operator add NAME`".to_owned()),
+        Ok(count) => Ok(format!("{count} can approve")),
+        Err(error) => Err(error.to_string()),
+    };
+    check("operators", detail)
+}
+
+fn fence() -> CheckReply {
+    let detail = match safepoint_fence::strength() {
+        Strength::Full => "the kernel keeps what agents start in the workspace".to_owned(),
+        Strength::Partial(what) => format!("the kernel does not hold all: {what}"),
+        Strength::None(why) => format!("{why}; what needs a fence is put before a person"),
+    };
+    check("fence", Ok(detail))
+}
+
+fn git(context: &Context) -> CheckReply {
+    let search = context.environment.path("PATH");
+    let found = search.as_deref().map(std::env::split_paths);
+    let found = found.and_then(|mut places| places.find(|place| place.join("git").is_file()));
+    check(
+        "git",
+        match found {
+            Some(place) => Ok(format!("`{}`", place.join("git").display())),
+            None => Ok("there is none: git states are not captured".to_owned()),
+        },
+    )
+}
+
+fn show(reply: &DoctorReply) -> String {
+    let safe = |words: &str| text::line(words).text;
+    let mut shown = String::new();
+    for client in &reply.clients {
+        let (style, word) = match (client.installed, client.live) {
+            (_, true) => (GOOD, "live"),
+            (true, false) => (BAD, "not live"),
+            (false, false) => (FAINT, "not installed"),
+        };
+        shown.push_str(&format!(
+            "{STRONG}{:<12}{STRONG:#} {style}{word}{style:#}\n",
+            client.client
+        ));
+        if client.installed {
+            shown.push_str(&format!("  {}\n", safe(&client.detail)));
+            for what in &client.not_covered {
+                shown.push_str(&format!("  {FAINT}not covered: {what}{FAINT:#}\n"));
+            }
+        }
+    }
+    shown.push('\n');
+    for check in &reply.checks {
+        let style = if check.ok { GOOD } else { BAD };
+        let word = if check.ok { "ok" } else { "wrong" };
+        shown.push_str(&format!(
+            "{STRONG}{:<12}{STRONG:#} {style}{word}{style:#}  {}\n",
+            check.name,
+            safe(&check.detail)
+        ));
+    }
+    shown
+}

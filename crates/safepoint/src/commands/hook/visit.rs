@@ -1,0 +1,330 @@
+//! One event of a client, and what follows from it.
+
+use std::time::Duration;
+
+use clap::Parser;
+use safepoint_authority::{DenialCode, HoldState};
+use safepoint_clients::{Call, Client, Event, Heard, Reply, Tool};
+use safepoint_control::ControlError;
+use safepoint_control::pass::{Act, Answer, Denied, Passage, Proposal, Stdin, Visitor};
+use safepoint_gates::{Event as Step, Resolution};
+use safepoint_model::{Digest, SessionId};
+use safepoint_state::Company;
+
+use super::{Arguments, reason};
+use crate::cli::Cli;
+use crate::commands::passing::{Flags, Room};
+use crate::commands::run::is_for_agents;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// How often to look whether somebody has decided.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// One event of a client.
+pub(super) struct Visit<'a> {
+    context: &'a mut Context,
+    arguments: &'a Arguments,
+    heard: &'a Heard,
+}
+
+impl<'a> Visit<'a> {
+    pub(super) fn new(
+        context: &'a mut Context,
+        arguments: &'a Arguments,
+        heard: &'a Heard,
+    ) -> Self {
+        Self {
+            context,
+            arguments,
+            heard,
+        }
+    }
+
+    /// What the client is answered.
+    pub(super) fn reply(mut self) -> Result<Reply, CliError> {
+        let nothing = Reply::Pass { context: None };
+        match &self.heard.event {
+            Event::Before(call) if call.tool == Tool::Own => Ok(nothing),
+            Event::Before(call) => self.before(call),
+            Event::After { call, .. } if call.tool == Tool::Own => Ok(nothing),
+            Event::After {
+                call,
+                ended,
+                result,
+            } => self.after(call, *ended, result),
+            Event::SessionStart => self.begin(),
+            Event::Prompt { text } => self.prompt(text),
+            Event::Stop => self.stop(),
+            Event::SessionEnd => self.end(),
+            // It was judged before the client began to ask.
+            Event::Permission(_) | Event::Other => Ok(nothing),
+        }
+    }
+
+    /// Before a tool: judged, and made undoable.
+    fn before(&mut self, call: &Call) -> Result<Reply, CliError> {
+        let flags = self.flags();
+        let room = Room::open(self.context, &flags)?;
+        let passage = room.passage();
+        if self.is_our_own(&passage, call) {
+            return Ok(Reply::Pass { context: None });
+        }
+        let mut act = passage.tool(self.heard, call, &self.context.environment.variables())?;
+        if let Act::Tool { line, .. } = &mut act
+            && (passage.is_within || !self.can_run_instead(call))
+        {
+            *line = None;
+        }
+        let mut proposal = self.proposal(&room, &flags, act, visitor(self.heard, call))?;
+        let (session, begun) = passage.enter(&proposal)?;
+        proposal.session = Some(session);
+        let begun = begun.as_ref().and_then(reason::context);
+        let leave = match self.ask(&room, &passage, &proposal)? {
+            Answer::Leave(leave) => leave,
+            Answer::Denied(denied) => {
+                return Ok(Reply::Deny {
+                    reason: reason::of_denial(&denied),
+                });
+            }
+        };
+        let told = reason::context_of_call(&leave.resolution);
+        let context = match (begun, told) {
+            (Some(begun), Some(told)) => Some(format!("{begun}\n\n{told}")),
+            (begun, told) => begun.or(told),
+        };
+        Ok(match &leave.line {
+            None => Reply::Pass { context },
+            Some(line) => Reply::Instead {
+                line: self
+                    .arguments
+                    .performing(self.context, leave.action_id.as_str(), line)?,
+                context,
+            },
+        })
+    }
+
+    /// Asks, and waits for an operator if this hook is to.
+    fn ask(
+        &self,
+        room: &Room,
+        passage: &Passage<'_>,
+        proposal: &Proposal,
+    ) -> Result<Answer, CliError> {
+        let answer = passage.ask(proposal)?;
+        let wait = self.context.settings.hook_wait.value;
+        let Answer::Denied(denied) = answer else {
+            return Ok(answer);
+        };
+        let Denied { denial, .. } = &*denied;
+        let (DenialCode::ApprovalRequired, Some(hold)) = (denial.code, &denial.hold_id) else {
+            return Ok(Answer::Denied(denied));
+        };
+        let desk = self.context.desk(&room.control);
+        let mut left = Duration::from_micros(wait.as_micros());
+        while !left.is_zero() {
+            if desk.hold(hold.as_str())?.state != HoldState::Pending {
+                return Ok(passage.ask(proposal)?);
+            }
+            let step = left.min(LOOK);
+            std::thread::sleep(step);
+            left -= step;
+        }
+        Ok(Answer::Denied(denied))
+    }
+
+    /// After a tool: how it ended, and what it changed.
+    fn after(
+        &mut self,
+        call: &Call,
+        ended: safepoint_clients::Ended,
+        result: &serde_json::Value,
+    ) -> Result<Reply, CliError> {
+        let flags = self.flags();
+        let room = Room::open(self.context, &flags)?;
+        let visitor = visitor(self.heard, call);
+        let finished = room.passage().finish(&visitor, ended, result.clone())?;
+        let Some(finished) = finished else {
+            return Ok(Reply::Pass { context: None });
+        };
+        let (session, resolution) = (finished.session_id, finished.resolution);
+        let Some(resolution) = resolution else {
+            return Ok(Reply::Pass { context: None });
+        };
+        if resolution.questions.is_empty() {
+            return Ok(Reply::Pass {
+                context: reason::context_of_call(&resolution),
+            });
+        }
+        Ok(Reply::Pass {
+            context: Some(format!(
+                "Safepoint has questions about what was done.{}",
+                reason::questions(&resolution, session.as_str())
+            )),
+        })
+    }
+
+    /// A session begins: with a checkpoint of everything, to which it can be rolled back.
+    fn begin(&mut self) -> Result<Reply, CliError> {
+        let flags = self.flags();
+        let room = Room::open(self.context, &flags)?;
+        let passage = room.passage();
+        passage.recover()?;
+        let (session, begun) = self.session(&room, &flags)?;
+        let action = safepoint_model::ActionId::generate(&crate::world::SystemEntropy)
+            .map_err(|error| CliError::Control(error.into()))?;
+        let company = Company::Alone;
+        let before = room
+            .state
+            .before(&room.workspace, &action, company, &room.progress)?;
+        let resolution = match begun {
+            Some(resolution) => resolution,
+            None => room.control.show(&session)?.resolution,
+        };
+        let mut told = format!(
+            "Safepoint watches over this workspace: every tool call is judged, and what it changes can be undone. \
+             Session {session}; checkpoint {} before it. `safepoint log` tells what was done, `safepoint undo ACTION` takes one action back.",
+            before.id
+        );
+        if let Some(context) = reason::context(&resolution) {
+            told.push_str("\n\n");
+            told.push_str(&context);
+        }
+        told.push_str(&reason::questions(&resolution, session.as_str()));
+        Ok(Reply::Pass {
+            context: Some(told),
+        })
+    }
+
+    /// Somebody speaks to the agent.
+    fn prompt(&mut self, text: &str) -> Result<Reply, CliError> {
+        let flags = self.flags();
+        let room = Room::open(self.context, &flags)?;
+        room.passage().give_up_on(&self.nobody(), false)?;
+        let (session, begun) = self.session(&room, &flags)?;
+        let step = Step::Input {
+            text: text.to_owned(),
+        };
+        let judgement = room.control.step(&session, &step)?;
+        let first = begun.as_ref().and_then(reason::new_contexts);
+        let told = reason::context(&judgement.resolution);
+        Ok(Reply::Pass {
+            context: match (first, told) {
+                (Some(first), Some(told)) => Some(format!("{first}\n\n{told}")),
+                (first, told) => first.or(told),
+            },
+        })
+    }
+
+    /// The agent rests: what it has not told the end of, it never will.
+    fn stop(&mut self) -> Result<Reply, CliError> {
+        let flags = self.flags();
+        let room = Room::open(self.context, &flags)?;
+        room.passage().give_up_on(&self.nobody(), false)?;
+        Ok(Reply::Pass { context: None })
+    }
+
+    /// The session ends.
+    fn end(&mut self) -> Result<Reply, CliError> {
+        let flags = self.flags();
+        let room = Room::open(self.context, &flags)?;
+        room.passage().give_up_on(&self.nobody(), true)?;
+        let (session, _) = self.session(&room, &flags)?;
+        match room.control.step(&session, &Step::End { abandon: true }) {
+            Ok(_) | Err(ControlError::Refused(_)) => Ok(Reply::Pass { context: None }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a line only asks Safepoint for what agents may ask: that is judged when it gets
+    /// there, and no gate stands before the answer to a gate.
+    fn is_our_own(&self, passage: &Passage<'_>, call: &Call) -> bool {
+        let (Tool::Shell { line, .. }, Ok(program)) = (&call.tool, crate::world::this_program())
+        else {
+            return false;
+        };
+        if !line.contains("safepoint") {
+            return false;
+        }
+        let here = &self.heard.directory;
+        let variables = self.context.environment.variables();
+        let calls = passage.only_calls(&program, line, here, &variables);
+        let mine = |words: &Vec<String>| {
+            let rest: Vec<std::ffi::OsString> = words.iter().skip(1).map(Into::into).collect();
+            Cli::try_parse_from(words).is_ok_and(|cli| is_for_agents(&cli, &rest))
+        };
+        calls.is_some_and(|calls| calls.iter().all(mine))
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::of_hook(self.arguments.no_fence)
+    }
+
+    /// Whether another line can be put in the place of this one.
+    fn can_run_instead(&self, call: &Call) -> bool {
+        let known = self.heard.client != Client::Cursor;
+        let shell = matches!(call.tool, Tool::Shell { .. });
+        known && shell && !self.arguments.no_fence
+    }
+
+    fn proposal(
+        &self,
+        room: &Room,
+        flags: &Flags,
+        act: Act,
+        visitor: Visitor,
+    ) -> Result<Proposal, CliError> {
+        let mut proposal = room.proposal(self.context, flags, act, Stdin::Empty)?;
+        proposal.objective = Some(format!("{} {}", visitor.client, visitor.session));
+        proposal.visitor = Some(visitor);
+        Ok(proposal)
+    }
+
+    /// The session of this client, with what the gates said if it has begun now.
+    fn session(
+        &self,
+        room: &Room,
+        flags: &Flags,
+    ) -> Result<(SessionId, Option<Resolution>), CliError> {
+        let act = Act::Command(Vec::new());
+        let proposal = self.proposal(room, flags, act, self.nobody())?;
+        Ok(room.passage().enter(&proposal)?)
+    }
+
+    /// This client, in no call.
+    fn nobody(&self) -> Visitor {
+        Visitor {
+            client: self.heard.client.name().to_owned(),
+            session: self.heard.session.clone(),
+            agent: self.heard.agent.clone(),
+            in_background: false,
+            call: String::new(),
+            process: safepoint_control::pass::client_process(),
+        }
+    }
+}
+
+/// This client, in this call. Clients without a name for a call are told apart by what it is.
+fn visitor(heard: &Heard, call: &Call) -> Visitor {
+    let name = match &call.id {
+        Some(id) => id.clone(),
+        None => {
+            let input = safepoint_model::json::canonical(&call.input).unwrap_or_default();
+            Digest::of_parts(&[call.name.as_bytes(), &input]).to_string()
+        }
+    };
+    Visitor {
+        client: heard.client.name().to_owned(),
+        session: heard.session.clone(),
+        agent: heard.agent.clone(),
+        in_background: matches!(
+            call.tool,
+            Tool::Shell {
+                background: true,
+                ..
+            }
+        ),
+        call: name,
+        process: safepoint_control::pass::client_process(),
+    }
+}

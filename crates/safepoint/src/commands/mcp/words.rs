@@ -1,0 +1,236 @@
+//! From what a tool is given to the words of its command.
+//!
+//! A value never stands where it could be taken for a flag: it follows a `=`, or the `--`
+//! after which there are none, or goes to standard input, where no file can be named by it.
+
+use safepoint_server::mcp::Refused;
+use serde_json::{Map, Value};
+
+use super::tool::{Field, Place, Session, Shape, Tool};
+
+/// A command, ready to be run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    /// The words.
+    pub(super) words: Vec<String>,
+    /// What it reads on standard input.
+    pub(super) input: Option<String>,
+}
+
+/// What a tool was given, by field.
+pub(super) struct Given<'a> {
+    tool: &'a Tool,
+    values: Vec<(&'static Field, &'a Value)>,
+}
+
+impl<'a> Given<'a> {
+    /// Checks what a tool is given. A name that it does not know is refused: whoever gives it
+    /// means something by it.
+    pub(super) fn check(tool: &'a Tool, given: &'a Map<String, Value>) -> Result<Self, Refused> {
+        let refuse = |message: String| Err(Refused::Arguments(message));
+        let mut values: Vec<(&'static Field, &Value)> = Vec::new();
+        for (name, value) in given.iter().filter(|(_, value)| !value.is_null()) {
+            let known = |field: &&Field| field.names.contains(&name.as_str());
+            let Some(field) = tool.fields.iter().find(known) else {
+                return refuse(format!("`{}` takes no `{name}`", tool.name));
+            };
+            if values.iter().any(|(there, _)| there.names == field.names) {
+                return refuse(format!("`{}` is given twice", field.name()));
+            }
+            if let Some(wanted) = field.shape.fault(value) {
+                return refuse(format!("`{name}` must be {wanted}"));
+            }
+            values.push((field, value));
+        }
+        let this = Self { tool, values };
+        let whole = |group: &[&str]| group.iter().all(|name| this.value(name).is_some());
+        if !tool.needs.is_empty() && !tool.needs.iter().any(|group| whole(group)) {
+            let groups: Vec<String> = tool.needs.iter().map(|group| listed(group)).collect();
+            return refuse(format!("`{}` needs {}", tool.name, groups.join(", or ")));
+        }
+        if tool.name == "record" && this.value("request_id").is_some() == this.is_note() {
+            return refuse("`record` takes `request_id`, or `intent`, not both".into());
+        }
+        Ok(this)
+    }
+
+    /// The session that is named, if one is.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.value("session_id").and_then(Value::as_str)
+    }
+
+    /// Whether a session is needed, and none is named.
+    pub(super) fn needs_session(&self) -> bool {
+        self.tool.session != Session::None && self.session().is_none()
+    }
+
+    fn value(&self, name: &str) -> Option<&Value> {
+        let (_, value) = self
+            .values
+            .iter()
+            .find(|(it, _)| it.names.contains(&name))?;
+        Some(value)
+    }
+
+    fn is_note(&self) -> bool {
+        self.value("intent").is_some()
+    }
+
+    /// The words of the command.
+    pub(super) fn words(&self, session: Option<&str>) -> Words {
+        match self.is_note() {
+            true => self.note(session),
+            false => self.command(session),
+        }
+    }
+
+    fn command(&self, session: Option<&str>) -> Words {
+        let mut made = Words {
+            words: owned(self.tool.command),
+            input: None,
+        };
+        let mut after: Vec<String> = Vec::new();
+        if self.tool.session == Session::Word {
+            after.extend(session.map(str::to_owned));
+        }
+        // In the order of the table: words are told apart by their places.
+        for field in self.tool.fields {
+            let mine = |(there, _): &&(&Field, &Value)| there.names == field.names;
+            let Some((_, value)) = self.values.iter().find(mine) else {
+                continue;
+            };
+            match field.place {
+                Place::Option(option) => made.words.push(format!("{option}={}", plain(value))),
+                Place::Switch(option) if *value == &Value::Bool(true) => {
+                    made.words.push(option.to_owned());
+                }
+                Place::Switch(_) | Place::Session | Place::Note => {}
+                Place::Pairs(option) => {
+                    for (name, value) in value.as_object().into_iter().flatten() {
+                        made.words.push(format!("{option}={name}={value}"));
+                    }
+                }
+                Place::Input(option) => {
+                    made.words.push(format!("{option}=-"));
+                    made.input = Some(value.to_string());
+                }
+                Place::Before => made.words.push(plain(value)),
+                Place::Word => after.extend(texts(value)),
+            }
+        }
+        if !after.is_empty() {
+            made.words.push("--".to_owned());
+            made.words.append(&mut after);
+        }
+        made
+    }
+
+    /// A record with an intent is a note in the trail: until there are chains of work product,
+    /// this is where it is kept.
+    fn note(&self, session: Option<&str>) -> Words {
+        let mut words = owned(&["trail", "note"]);
+        if let Some(session) = session {
+            words.push(format!("--stream={session}"));
+        }
+        if let Some(action) = self.value("action_id") {
+            words.push(format!("--action={}", plain(action)));
+        }
+        words.extend(owned(&["--", "-"]));
+        let of_note = |(field, _): &&(&Field, &Value)| field.place == Place::Note;
+        let told: Vec<_> = self.values.iter().filter(of_note).collect();
+        let text = match told.as_slice() {
+            [(_, intent)] => plain(intent),
+            _ => {
+                let fields = told.iter().map(|(field, value)| {
+                    let value: Value = (*value).clone();
+                    (field.name().to_owned(), value)
+                });
+                Value::Object(fields.collect()).to_string()
+            }
+        };
+        Words {
+            words,
+            input: Some(text),
+        }
+    }
+}
+
+impl Field {
+    /// Its name.
+    pub(super) fn name(&self) -> &'static str {
+        self.names.first().copied().unwrap_or_default()
+    }
+}
+
+impl Shape {
+    /// What a value should be, if it is not that.
+    fn fault(self, value: &Value) -> Option<String> {
+        let objects = |value: &Value| {
+            let each = value.as_array();
+            value.is_object() || each.is_some_and(|each| each.iter().all(Value::is_object))
+        };
+        let strings = |value: &Value| {
+            let each = value.as_array();
+            value.is_string() || each.is_some_and(|each| each.iter().all(Value::is_string))
+        };
+        let (fits, wanted) = match self {
+            Self::Text => (value.is_string(), "a text".to_owned()),
+            Self::Id => (value.as_str().is_some_and(is_id), "an id".to_owned()),
+            Self::Texts => (strings(value), "a text, or an array of texts".to_owned()),
+            Self::Choice(known) => (
+                value.as_str().is_some_and(|value| known.contains(&value)),
+                format!("one of {}", listed(known)),
+            ),
+            Self::Count => (value.is_u64(), "a number".to_owned()),
+            Self::Flag => (value.is_boolean(), "true or false".to_owned()),
+            Self::Object => (value.is_object(), "an object".to_owned()),
+            Self::Named => (
+                value.as_object().is_some_and(|it| it.keys().all(is_name)),
+                "an object, without `=` in its names".to_owned(),
+            ),
+            Self::Objects => (objects(value), "an object, or an array of them".to_owned()),
+            Self::Anything => (true, String::new()),
+        };
+        (!fits).then_some(wanted)
+    }
+}
+
+/// The characters of ids, which cannot be taken for a flag.
+fn is_id(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !text.is_empty() && text.chars().all(plain)
+}
+
+#[expect(clippy::ptr_arg, reason = "it is handed to `all` over keys")]
+fn is_name(name: &String) -> bool {
+    !name.contains('=')
+}
+
+/// A value as one word.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(values) => values.iter().map(plain).collect(),
+        other => vec![plain(other)],
+    }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// `a`, `b` and `c`, in back-ticks.
+fn listed(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,523 @@
+//! `hook` from outside: what a client is answered, what is recorded, and that nothing goes
+//! through because something went wrong.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+#[path = "support/client.rs"]
+mod client;
+#[path = "support/passage.rs"]
+mod support;
+
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+use client::{Claude, denied, passes};
+use serde_json::{Value, json};
+use support::{OPEN, approve, bare, entries, project, show};
+use testkit::TestEnv;
+use testkit::tree::{assert_same, look};
+
+/// A deletion is asked about; nothing else is.
+const ASKED: &str = r#"
+atlas_version: "1.0"
+atlas_id: "tests.asked"
+version: "1.0.0"
+name: "Asked"
+description: "A deletion is explained first"
+capabilities:
+  - capability_id: "all"
+    name: "All"
+    actions: ["file.*", "process.*", "shell.*", "git.*", "net.*", "agent.*", "mcp.*", "safepoint.*"]
+checkpoints:
+  - checkpoint_id: "why-delete"
+    name: "Why delete"
+    trigger:
+      type: action_pre
+      patterns: ["file.delete"]
+    mode: blocking
+    questions:
+      - question_id: "why"
+        question: "Why is it deleted?"
+        response_type: text
+        required: true
+"#;
+
+fn plain() -> TestEnv {
+    let env = bare();
+    env.write("project/safepoint.yaml", "");
+    env.write("project/src/app.py", "one\ntwo\nthree\n");
+    env.write("project/src/util.py", "x = 1\n");
+    env
+}
+
+#[track_caller]
+fn log(env: &TestEnv) -> Vec<Value> {
+    let mut actions = env.json(&["log"])["actions"].as_array().unwrap().clone();
+    actions.reverse();
+    actions
+}
+
+/// The action of this summary, and the paths it changed.
+#[track_caller]
+fn changed(env: &TestEnv, summary: &str) -> (Value, Vec<String>) {
+    let all = log(env);
+    let found = all
+        .iter()
+        .find(|it| it["summary"].as_str().unwrap().contains(summary));
+    let found = found.unwrap_or_else(|| panic!("{summary}: {all:#?}"));
+    let changes = found["changes"].as_array().unwrap().iter();
+    let paths = changes.map(|it| it["path"].as_str().unwrap().to_owned());
+    (found.clone(), paths.collect())
+}
+
+#[test]
+fn su_05_what_a_shell_changes_is_told_of_its_action_and_undone_alone() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    claude.does("t-1", "sed -i s/one/ONE/ src/app.py");
+    claude.writes("t-2", "src/new.py", "print('hi')\n");
+    claude.does("t-3", "sed -i s/three/THREE/ src/app.py");
+    let (first, paths) = changed(&env, "s/one/ONE/");
+    assert_eq!(paths, ["src/app.py"]);
+    assert_eq!(first["outcome"], "ok");
+    assert_eq!(changed(&env, "new.py").1, ["src/new.py"]);
+    env.json(&["undo", first["action_id"].as_str().unwrap()]);
+    let app = fs::read_to_string(env.project().join("src/app.py")).unwrap();
+    assert_eq!(app, "one\ntwo\nTHREE\n", "only the first is gone");
+    assert!(env.project().join("src/new.py").exists());
+    // One id, from the proposal to the outcome.
+    let mine = entries(&env, "action_intended");
+    let intended = mine.iter().any(|it| it["action_id"] == first["action_id"]);
+    assert!(intended, "{mine:#?}");
+}
+
+#[test]
+fn su_05_a_session_begins_with_a_checkpoint_and_rolls_back_to_it_exactly() {
+    let env = plain();
+    let before = look(&env.project());
+    let claude = Claude::new(&env);
+    let said = claude.says("SessionStart", json!({"source": "startup"}));
+    let said: Value = serde_json::from_str(&said.stdout).unwrap();
+    let told = &said["hookSpecificOutput"]["additionalContext"];
+    let told = told.as_str().unwrap();
+    let checkpoint = told
+        .split_whitespace()
+        .find(|word| word.starts_with("chk_"))
+        .unwrap();
+    claude.does("t-1", "rm src/util.py");
+    claude.writes("t-2", "deep/er/new.py", "new\n");
+    claude.does("t-3", "chmod 600 src/app.py");
+    env.json(&["rollback", checkpoint]);
+    assert_same(&before, &look(&env.project()));
+}
+
+#[test]
+fn su_05_a_gate_stops_a_deletion_and_the_model_is_told_how_to_answer() {
+    let env = project(ASKED);
+    let claude = Claude::new(&env);
+    passes(&claude.asks("t-1", "ls"));
+    let told = denied(&claude.asks("t-2", "rm a"));
+    assert!(told.contains("Why is it deleted?"), "{told}");
+    let command = answer_in(&told);
+    // It is for the agent: the same client may run it.
+    let command = command.replace('…', "it is generated");
+    let instead = passes(&claude.asks("t-3", &command));
+    assert_eq!(instead, None, "it must reach the store");
+    let words = shlex(&command);
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    env.json(&words);
+    claude.does("t-4", "rm a");
+    assert!(!env.project().join("a").exists());
+}
+
+/// The command that answers, as the model is told it.
+#[track_caller]
+fn answer_in(told: &str) -> String {
+    let marker = "with this command: ";
+    let start = told.find(marker).unwrap() + marker.len();
+    let command = told[start..].lines().next().unwrap();
+    assert!(command.starts_with('/'), "by its path: {command}");
+    assert!(
+        command.contains("safepoint session answer ses_"),
+        "{command}"
+    );
+    command.to_owned()
+}
+
+#[test]
+fn su_05_a_gate_at_the_beginning_locks_everything_but_its_answer() {
+    let atlas = ASKED.replace(
+        "checkpoints:\n",
+        r#"context_blocks:
+  - context_id: "house"
+    name: "House rules"
+    content: "Be careful with the printer."
+    inject_mode: always
+checkpoints:
+  - checkpoint_id: "terms"
+    name: "Terms"
+    trigger:
+      type: session_start
+    mode: blocking
+    questions:
+      - question_id: "agree"
+        question: "Do you agree?"
+        response_type: boolean
+        required: true
+"#,
+    );
+    let env = project(&atlas);
+    let claude = Claude::new(&env);
+    let said = claude.says("SessionStart", json!({"source": "startup"}));
+    passes(&said);
+    assert!(said.stdout.contains("Do you agree?"), "{said:?}");
+    assert!(said.stdout.contains("careful with the printer"), "{said:?}");
+    let told = denied(&claude.asks("t-1", "touch b"));
+    let command = answer_in(&told);
+    assert!(command.ends_with(r#"{"agree":true}'"#), "{command}");
+    assert_eq!(passes(&claude.asks("t-2", &command)), None);
+    // What is more than the answer is judged.
+    denied(&claude.asks("t-3", &format!("{command}; touch b")));
+    denied(&claude.asks("t-4", &format!("{command} > b")));
+    let words = shlex(&command);
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    env.json(&words);
+    claude.does("t-5", "touch b");
+}
+
+#[test]
+fn su_05_what_goes_on_in_the_background_is_told_when_it_ends() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let input = json!({"command": "sed -i s/one/ONE/ src/app.py", "run_in_background": true});
+    let line = passes(&claude.before("t-1", "Bash", input.clone())).unwrap();
+    // The client goes on before it has begun.
+    passes(&claude.after("t-1", "Bash", input));
+    assert_eq!(log(&env).len(), 0);
+    let words = shlex(&line);
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    assert_eq!(env.run(&words).code, 0);
+    let (action, paths) = changed(&env, "s/one/ONE/");
+    assert_eq!(
+        (&action["outcome"], paths),
+        (&json!("ok"), vec!["src/app.py".to_owned()])
+    );
+}
+
+/// The words of a command in which only the last one is quoted.
+fn shlex(command: &str) -> Vec<String> {
+    let (front, quoted) = command.split_once('\'').unwrap();
+    let mut words: Vec<String> = front.split_whitespace().map(str::to_owned).collect();
+    words.push(quoted.trim_end_matches('\'').to_owned());
+    words
+}
+
+#[test]
+fn su_05_what_waits_for_an_operator_passes_once_after_the_yes() {
+    let env = project(support::HELD);
+    let claude = Claude::new(&env);
+    let told = denied(&claude.asks("t-1", "cp a b"));
+    let hold = told
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .find(|word| word.starts_with("hld_"))
+        .unwrap()
+        .to_owned();
+    let form = show(&env, &hold);
+    assert_eq!(form["canonical_form"]["tool"]["name"], "claude-code/Bash");
+    approve(&env, &hold);
+    claude.does("t-2", "cp a b");
+    assert!(env.project().join("b").exists());
+    denied(&claude.asks("t-3", "cp a b"));
+}
+
+#[test]
+fn su_05_calls_at_once_are_told_apart() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let one = json!({"file_path": env.project().join("one"), "content": "1"});
+    let two = json!({"file_path": env.project().join("two"), "content": "2"});
+    passes(&claude.before("t-1", "Write", one.clone()));
+    env.write("project/one", "1");
+    passes(&claude.before("t-2", "Write", two.clone()));
+    passes(&claude.asks("t-3", "sed -i s/two/TWO/ src/app.py"));
+    env.write("project/two", "2");
+    env.write("project/src/app.py", "one\nTWO\nthree\n");
+    passes(&claude.after("t-2", "Write", two));
+    passes(&claude.after("t-1", "Write", one));
+    passes(&claude.after(
+        "t-3",
+        "Bash",
+        json!({"command": "sed -i s/two/TWO/ src/app.py"}),
+    ));
+    assert_eq!(changed(&env, "Write one").1, ["one"]);
+    assert_eq!(changed(&env, "Write two").1, ["two"]);
+    assert_eq!(changed(&env, "s/two/TWO/").1, ["src/app.py"]);
+    let observed = log(&env)
+        .into_iter()
+        .filter(|it| it["outcome"] == "observed");
+    assert_eq!(observed.count(), 0, "all of it is somebody's");
+    let (two, _) = changed(&env, "Write two");
+    env.json(&["undo", two["action_id"].as_str().unwrap()]);
+    assert!(!env.project().join("two").exists());
+    assert!(env.project().join("one").exists());
+}
+
+#[test]
+fn su_05_an_outcome_that_nobody_tells_is_unknown() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    passes(&claude.asks("t-1", "sed -i s/one/ONE/ src/app.py"));
+    env.write("project/src/app.py", "ONE\ntwo\nthree\n");
+    passes(&claude.says("Stop", json!({"stop_hook_active": false})));
+    let (action, paths) = changed(&env, "s/one/ONE/");
+    assert_eq!(action["outcome"], "unknown");
+    assert_eq!(paths, ["src/app.py"]);
+    // And the one that comes too late changes nothing.
+    passes(&claude.after(
+        "t-1",
+        "Bash",
+        json!({"command": "sed -i s/one/ONE/ src/app.py"}),
+    ));
+    assert_eq!(log(&env).len(), 1);
+}
+
+#[test]
+fn su_05_a_failure_is_recorded_as_one() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    passes(&claude.asks("t-1", "touch made; false"));
+    env.write("project/made", "");
+    let failed = json!({"tool_name": "Bash", "tool_input": {"command": "touch made; false"},
+        "tool_use_id": "t-1", "error": "Exit code 1", "is_interrupt": false});
+    passes(&claude.says("PostToolUseFailure", failed));
+    assert_eq!(changed(&env, "touch made").0["outcome"], "error");
+}
+
+#[test]
+fn su_05_a_line_that_could_write_anywhere_runs_behind_the_fence() {
+    let env = plain();
+    // Not in `/tmp`, which is free for all.
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let outside = place.path();
+    let script = format!(
+        "echo in > made; echo out > {}/made; exit 3\n",
+        outside.display()
+    );
+    env.write("project/build.sh", &script);
+    let claude = Claude::new(&env);
+    let line = passes(&claude.asks("t-1", "sh build.sh")).unwrap();
+    assert!(line.contains(" perform act_"), "{line}");
+    let words = shlex(&line);
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    let run = env.run(&words);
+    assert_eq!(run.code, 3, "it ends as the line ends: {run:?}");
+    assert!(env.project().join("made").exists());
+    assert!(!outside.join("made").exists(), "the fence holds");
+    passes(&claude.after("t-1", "Bash", json!({"command": line})));
+    let (action, paths) = changed(&env, "sh build.sh");
+    assert_eq!(action["outcome"], "error");
+    assert_eq!(paths, ["made"]);
+    // Leave is for once, and for exactly this.
+    assert_ne!(env.run(&words).code, 3);
+    let other = passes(&claude.asks("t-2", "sh build.sh")).unwrap();
+    let action = other.split_whitespace().find(|it| it.starts_with("act_"));
+    let refused = env.run(&["perform", action.unwrap(), "--", "bash", "-c", "echo other"]);
+    assert_eq!(refused.code, 7, "{refused:?}");
+}
+
+#[test]
+fn su_05_sub_agents_and_servers_are_judged_too() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let start = json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose"});
+    passes(&claude.before("t-1", "Task", start));
+    let within = json!({"agent_id": "a1", "agent_type": "general-purpose", "tool_name": "Bash",
+        "tool_use_id": "t-2", "tool_input": {"command": "git push origin main"}});
+    denied(&claude.says("PreToolUse", within));
+    denied(&claude.before("t-3", "mcp__mini__echo", json!({"text": "x"})));
+    denied(&claude.before("t-4", "Frobnicate", json!({})));
+    passes(&claude.before("t-5", "TodoWrite", json!({"todos": []})));
+}
+
+#[test]
+fn su_05_own_files_are_out_of_reach_of_every_tool() {
+    let env = project(OPEN);
+    let claude = Claude::new(&env);
+    let harmless = json!({"file_path": env.project().join("b"), "content": "{}"});
+    passes(&claude.before("t", "Write", harmless));
+    for path in [".claude/settings.json", "safepoint.yaml", "atlas.yaml"] {
+        let input = json!({"file_path": env.project().join(path), "content": "{}"});
+        let told = denied(&claude.before(path, "Write", input));
+        assert!(told.contains("CONTROL_FORBIDDEN"), "{path}: {told}");
+    }
+}
+
+#[test]
+fn su_05_prompts_bring_what_the_steward_wants_known() {
+    let atlas = format!(
+        "{ASKED}{}",
+        r#"
+  - checkpoint_id: "house"
+    name: "House rules"
+    trigger:
+      type: keyword
+      patterns: ["deploy"]
+    mode: advisory
+    guidance:
+      format: markdown
+      content: "Deploys are on Tuesdays."
+"#
+    );
+    let env = project(&atlas);
+    let claude = Claude::new(&env);
+    let said = claude.says("UserPromptSubmit", json!({"prompt": "good morning"}));
+    assert!(!said.stdout.contains("Tuesdays"), "{said:?}");
+    let said = claude.says("UserPromptSubmit", json!({"prompt": "please deploy it"}));
+    passes(&said);
+    assert!(said.stdout.contains("Deploys are on Tuesdays."), "{said:?}");
+    // It has been told; a call that has nothing to do with it does not tell it again.
+    assert_eq!(claude.asks("t-1", "ls").stdout, "");
+    passes(&claude.says("SessionEnd", json!({"reason": "other"})));
+}
+
+#[test]
+fn su_05_whatever_goes_wrong_denies() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    passes(&claude.asks("t-0", "ls"));
+    denied(&claude.raw(b"not json"));
+    denied(&claude.raw(b""));
+    denied(
+        &claude.raw(b"{\"hook_event_name\": \"Nonsense\", \"session_id\": \"s\", \"cwd\": \"/\"}"),
+    );
+    denied(&claude.says(
+        "PreToolUse",
+        json!({"tool_name": "Bash", "tool_input": "ls"}),
+    ));
+    denied(&claude.says(
+        "PreToolUse",
+        json!({"cwd": "/nowhere/at/all", "tool_name": "Bash",
+        "tool_input": {"command": "ls"}, "tool_use_id": "t"}),
+    ));
+    for words in [
+        &["hook", "someone"][..],
+        &["hook"],
+        &["hook", "claude-code", "--nonsense"],
+    ] {
+        let run = env.run_with(words, b"{}");
+        assert_eq!(run.code, 2, "{words:?}: {run:?}");
+        assert!(!run.stderr.is_empty(), "{words:?}");
+    }
+    // An atlas that cannot be read.
+    env.write("project/safepoint.yaml", "atlases: [missing.yaml]\n");
+    denied(&claude.asks("t-1", "ls"));
+    env.write("project/safepoint.yaml", "");
+    passes(&claude.asks("t-2", "ls"));
+    // A store that is none.
+    let store = env.home().join("data/store.db");
+    assert!(store.exists(), "{}", store.display());
+    fs::write(
+        &store,
+        "no database at all, and long enough to be looked at as one",
+    )
+    .unwrap();
+    denied(&claude.asks("t-3", "ls"));
+}
+
+#[test]
+fn su_05_a_client_that_never_ends_its_sentence_is_denied_in_time() {
+    let env = plain();
+    let mut command = env.command(&["hook", "claude-code", "--deadline", "300ms"]);
+    let command = command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let open = child.stdin.take(); // and it stays open
+    let code = child.wait().unwrap().code();
+    let mut told = String::new();
+    child.stderr.unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("too long"), "{told}");
+    drop(open);
+}
+
+#[test]
+fn su_05_an_agent_that_runs_behind_our_fence_needs_no_other() {
+    let env = plain();
+    env.write("project/build.sh", "echo made > made\n");
+    let event = json!({
+        "session_id": "s-1", "transcript_path": "/dev/null", "cwd": env.project(),
+        "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+        "tool_input": {"command": "sh build.sh"}, "tool_use_id": "t-1",
+    });
+    env.write("project/event.json", &event.to_string());
+    let line = format!(
+        "\"{0}\" hook claude-code < event.json > answer; echo $? > code; \
+         SAFEPOINT_BROKER=/nowhere \"{0}\" hook claude-code < event.json; echo $? > lost",
+        env!("CARGO_BIN_EXE_safepoint")
+    );
+    let run = env.run(&["run", "--", "sh", "-c", &line]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap();
+    assert_eq!((read("code").trim(), read("answer").trim()), ("0", ""));
+    assert_eq!(
+        read("lost").trim(),
+        "2",
+        "a hook that reaches nobody denies"
+    );
+    // Outside of it, saying that one is inside opens nothing.
+    let mut env = env;
+    env.set("SAFEPOINT_AGENT", "1");
+    let line = passes(&Claude::new(&env).asks("t-2", "sh build.sh"));
+    assert!(line.is_some_and(|line| line.contains(" perform ")));
+}
+
+#[test]
+fn su_05_a_hook_waits_for_an_operator_if_it_is_told_to() {
+    let mut env = project(support::HELD);
+    env.set("SAFEPOINT_HOOK_WAIT", "200ms");
+    let told = denied(&Claude::new(&env).asks("t-1", "cp a b"));
+    assert!(told.contains("hld_"), "nobody came: {told}");
+    env.set("SAFEPOINT_HOOK_WAIT", "2m");
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| Claude::new(&env).asks("t-2", "cp a b"));
+        let hold = support::waiting(&env).first().cloned().unwrap();
+        approve(&env, hold["hold_id"].as_str().unwrap());
+        passes(&asked.join().unwrap());
+    });
+}
+
+#[test]
+fn su_05_temporary_files_are_no_reason_to_ask() {
+    let env = bare();
+    // A project that does not lie in a temporary folder itself.
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::create_dir(place.path().join(".git")).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    fs::write(at("mine"), "mine").unwrap();
+    fs::write(place.path().join("kept"), "kept").unwrap();
+    fs::hard_link(at("mine"), at("twice")).unwrap();
+    std::os::unix::fs::symlink("/etc", at("link")).unwrap();
+    let claude = Claude::new(&env);
+    let asks = |id: &str, line: String| {
+        let call = json!({"cwd": place.path(), "tool_name": "Bash",
+            "tool_input": {"command": line}, "tool_use_id": id});
+        claude.says("PreToolUse", call)
+    };
+    passes(&asks("t-1", format!("echo x > {}", at("new"))));
+    passes(&asks("t-2", format!("rm -rf {}", scratch.path().display())));
+    fs::remove_file(at("twice")).unwrap();
+    passes(&asks("t-3", format!("echo x >> {}", at("mine"))));
+    // Another name of a file that lies elsewhere, a link that leads out, and the folder itself.
+    fs::hard_link(at("mine"), at("twice")).unwrap();
+    denied(&asks("t-4", format!("echo x > {}", at("twice"))));
+    denied(&asks("t-5", format!("echo x > {}", at("link/passwd"))));
+    denied(&asks("t-6", "rm -rf /tmp/*".to_owned()));
+    denied(&asks("t-7", format!("rm -rf {}", env.home().display())));
+}
