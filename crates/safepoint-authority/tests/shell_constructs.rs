@@ -63,8 +63,13 @@ fn au_04_commands_are_listed_with_what_is_known() {
 #[test]
 fn au_04_paths_are_made_absolute() {
     assert_eq!(
-        touches("rm -rf build/../dist", Role::Delete),
+        touches("rm -rf ../app/./dist", Role::Delete),
         vec![exact("dist")]
+    );
+    // `build` may be a link, and then this is somewhere else.
+    assert_eq!(
+        touches("rm -rf build/../dist", Role::Delete),
+        vec![exact("dist"), Where::Unknown("build/../dist".to_owned())]
     );
     assert_eq!(touches("rm ~/x", Role::Delete), vec![exact("/home/sam/x")]);
     assert_eq!(

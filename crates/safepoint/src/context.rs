@@ -105,6 +105,25 @@ impl Context {
         })
     }
 
+    /// Works in another directory from now on, under the settings that apply there.
+    pub(crate) fn move_to(&mut self, directory: &Path) -> Result<(), CliError> {
+        if !directory.is_dir() {
+            return Err(CliError::NotFound {
+                what: "directory",
+                name: directory.display().to_string(),
+            });
+        }
+        directory.clone_into(&mut self.directory);
+        self.settings = Settings::load(&Sources {
+            managed: MANAGED.as_ref(),
+            store_flag: self.store_given.as_deref(),
+            environment: &self.environment,
+            paths: &self.paths,
+            workspace: directory,
+        })?;
+        Ok(())
+    }
+
     /// Opens the store and its trail, and makes them where there are none.
     pub(crate) fn trail(&self) -> Result<Trail, CliError> {
         self.trail_or(LostStore::Refuse)

@@ -521,3 +521,150 @@ fn su_05_temporary_files_are_no_reason_to_ask() {
     denied(&asks("t-6", "rm -rf /tmp/*".to_owned()));
     denied(&asks("t-7", format!("rm -rf {}", env.home().display())));
 }
+
+#[test]
+fn su_05_a_program_is_not_ours_by_its_name() {
+    let env = plain();
+    env.write("project/safepoint", "#!/bin/sh\ntouch made\n");
+    let claude = Claude::new(&env);
+    for (number, line) in [
+        "./safepoint log",
+        "cd . && ./safepoint status",
+        "ls | ./safepoint log",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let instead = passes(&claude.asks(&format!("t-{number}"), line));
+        assert!(instead.is_some_and(|it| it.contains(" perform ")), "{line}");
+    }
+    let ours = env!("CARGO_BIN_EXE_safepoint");
+    assert_eq!(passes(&claude.asks("u-1", &format!("{ours} log"))), None);
+    // What is put into it when it runs may be anything.
+    let instead = passes(&claude.asks("u-2", &format!("{ours} log $(cat words)")));
+    assert!(instead.is_some());
+}
+
+#[test]
+fn su_05_what_a_repository_or_a_package_runs_is_fenced() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    for (number, line) in [
+        "git status",
+        "git commit -am x",
+        "npm install",
+        "pip install .",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let instead = passes(&claude.asks(&format!("t-{number}"), line));
+        assert!(instead.is_some_and(|it| it.contains(" perform ")), "{line}");
+    }
+    assert_eq!(passes(&claude.asks("u", "ls")), None);
+}
+
+#[test]
+fn su_05_links_lead_where_the_kernel_goes() {
+    let env = plain();
+    env.write("project/sub/x", "");
+    std::os::unix::fs::symlink("..", env.project().join("sub/up")).unwrap();
+    fs::create_dir(env.project().join(".git")).unwrap();
+    env.write("project/.git/config", "");
+    std::os::unix::fs::symlink(".git/config", env.project().join("cfg")).unwrap();
+    let claude = Claude::new(&env);
+    let write = |id: &str, path: &str| {
+        let path = env.project().join(path);
+        claude.before(id, "Write", json!({"file_path": path, "content": "x"}))
+    };
+    passes(&write("t-0", "sub/y"));
+    denied(&write("t-1", "sub/up/../../escaped"));
+    denied(&claude.asks("t-2", "echo x > sub/up/../../escaped"));
+    denied(&write("t-3", "cfg"));
+}
+
+#[test]
+fn su_05_a_session_stays_where_it_began() {
+    let env = project(support::HELD);
+    let elsewhere = env.write("elsewhere/f", "x").parent().unwrap().to_owned();
+    let claude = Claude::new(&env);
+    passes(&claude.asks("t-1", "ls"));
+    let moved = |id: &str, line: &str| {
+        let call = json!({"cwd": elsewhere, "tool_name": "Bash", "tool_use_id": id,
+            "tool_input": {"command": line}});
+        claude.says("PreToolUse", call)
+    };
+    passes(&moved("t-2", "ls"));
+    let told = denied(&moved("t-3", "rm f"));
+    assert!(told.contains("Nothing is deleted here"), "{told}");
+    // Another session begins there, under what applies there.
+    let other = Claude {
+        session: "s-2",
+        ..Claude::new(&env)
+    };
+    let call = json!({"cwd": elsewhere, "tool_name": "Bash", "tool_use_id": "t-4",
+        "tool_input": {"command": "rm f"}});
+    passes(&other.says("PreToolUse", call));
+}
+
+#[test]
+fn su_05_settings_of_the_client_that_change_unseen_are_looked_at_next() {
+    let env = plain();
+    env.write(
+        "project/build.sh",
+        "mkdir -p .claude; echo '{}' > .claude/settings.json\n",
+    );
+    let claude = Claude::new(&env);
+    claude.does("t-1", "sh build.sh");
+    let told = denied(&claude.asks("t-2", "touch b"));
+    assert!(told.contains("rules"), "{told}");
+}
+
+#[test]
+fn su_05_a_hook_that_is_told_to_end_denies() {
+    use std::process::Command;
+    let env = plain();
+    for signal in ["TERM", "INT", "HUP"] {
+        let mut command = env.command(&["hook", "claude-code"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        // It listens once its handlers stand: the pipe is read only then.
+        let status = format!("/proc/{}/status", child.id());
+        loop {
+            let text = fs::read_to_string(&status).unwrap();
+            let caught = text
+                .lines()
+                .find(|line| line.starts_with("SigCgt:"))
+                .unwrap();
+            let caught =
+                u64::from_str_radix(caught.split_whitespace().nth(1).unwrap(), 16).unwrap();
+            if caught & (1 << 14) != 0 && text.contains("Threads:\t2") {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        let id = child.id().to_string();
+        Command::new("kill")
+            .args([&format!("-{signal}"), &id])
+            .status()
+            .unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{signal}");
+    }
+}
+
+#[test]
+fn su_05_the_keys_of_operators_are_not_searched() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let home = env.home();
+    let above = home.parent().unwrap();
+    passes(&claude.before(
+        "t-0",
+        "Grep",
+        json!({"pattern": "x", "path": env.project()}),
+    ));
+    for (id, path) in [("t-1", home.as_path()), ("t-2", above)] {
+        let input = json!({"pattern": "PRIVATE", "path": path});
+        denied(&claude.before(id, "Grep", input));
+    }
+    denied(&claude.asks("t-3", &format!("grep -r . {}", above.display())));
+}

@@ -197,7 +197,20 @@ fn su_04_a_hook_that_lets_everything_through_is_found_out() {
     fs::remove_file(&fake).unwrap();
     let (_, reply) = doctor(&env);
     assert_eq!(client(&reply, "claude-code")["live"], false, "{reply:#}");
-    // And hooks that are switched off.
+    // Hooks that are switched off in another file.
+    fs::write(&path, &installed).unwrap();
+    env.write(
+        "project/.claude/settings.local.json",
+        "{\"disableAllHooks\": true}",
+    );
+    let (code, reply) = doctor(&env);
+    assert_eq!(
+        (code, &client(&reply, "claude-code")["live"]),
+        (1, &json!(false))
+    );
+    fs::remove_file(env.project().join(".claude/settings.local.json")).unwrap();
+    assert_eq!(doctor(&env).0, 0);
+    // And in the same.
     let off = installed.replacen('{', "{\"disableAllHooks\": true,", 1);
     fs::write(&path, off).unwrap();
     let (code, reply) = doctor(&env);

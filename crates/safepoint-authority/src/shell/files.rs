@@ -1,6 +1,6 @@
 //! Deeds on files, and what comes with them: secrets, Safepoint's own places, devices.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::deed::{Role, Touch, Where};
 
@@ -93,8 +93,16 @@ impl Walker<'_> {
     pub(super) fn watch_tree(&mut self, argument: &Argument, state: &State) {
         if let Argument::Known(text) = argument {
             // A home holds credentials, and so does all that holds a home.
-            let holds = |place: &Where| match (place, self.around.home) {
-                (Where::Exact(path), Some(home)) => home.starts_with(path),
+            // So does what holds the keys of operators.
+            let mut kept = self
+                .around
+                .own
+                .iter()
+                .map(PathBuf::as_path)
+                .collect::<Vec<_>>();
+            kept.extend(self.around.home);
+            let holds = |place: &Where| match place {
+                Where::Exact(path) => kept.iter().any(|kept| kept.starts_with(path)),
                 _ => false,
             };
             if self.places(argument, state).iter().any(holds) {

@@ -1,6 +1,6 @@
 //! From words to places on disk, by their letters alone: no link is followed.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::deed::Where;
 
@@ -16,6 +16,21 @@ pub(super) fn places(argument: &Argument, directories: Option<&[PathBuf]>) -> Ve
     if text.is_empty() && !pattern {
         return Vec::new();
     }
+    // Where `link/..` leads, its letters do not tell: perhaps where they say.
+    if turns_back(text) {
+        let mut places = by_letters(argument, text, pattern, directories);
+        places.push(Where::Unknown(argument.shown().to_owned()));
+        return places;
+    }
+    by_letters(argument, text, pattern, directories)
+}
+
+fn by_letters(
+    argument: &Argument,
+    text: &str,
+    pattern: bool,
+    directories: Option<&[PathBuf]>,
+) -> Vec<Where> {
     let made = |path: PathBuf| {
         let path = tidy(&path);
         if pattern {
@@ -41,6 +56,19 @@ pub(super) fn places(argument: &Argument, directories: Option<&[PathBuf]>) -> Ve
             })
             .collect(),
     }
+}
+
+/// Whether a path goes back up from a directory that it names.
+fn turns_back(text: &str) -> bool {
+    let mut named = false;
+    for part in Path::new(text).components() {
+        match part {
+            Component::ParentDir if named => return true,
+            Component::Normal(_) => named = true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// A directory that a pattern stands for is written with the pattern in it. What lies in one

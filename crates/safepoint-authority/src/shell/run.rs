@@ -127,7 +127,8 @@ impl Walker<'_> {
             Program::Missing => None,
         };
         if base == "safepoint" {
-            super::safepoint::follow(self, arguments);
+            let known = matches!(program, Program::System(_));
+            super::safepoint::follow(self, arguments, known);
             return;
         }
         let Some(entry) = entry else {

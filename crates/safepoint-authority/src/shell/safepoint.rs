@@ -33,8 +33,10 @@ fn certain_words(arguments: &[Argument]) -> Vec<&str> {
     words
 }
 
-/// Follows a call of `safepoint`.
-pub(super) fn follow(walker: &mut Walker<'_>, arguments: &[Argument]) {
+/// Follows a call of `safepoint`. One that does not lie where only the system's owner writes
+/// may be anything of that name, and so may what is put into it when it runs.
+pub(super) fn follow(walker: &mut Walker<'_>, arguments: &[Argument], is_known: bool) {
+    let is_certain = is_known && arguments.iter().all(|word| word.known().is_some());
     let words = certain_words(arguments);
     let first = words.first().copied().unwrap_or_default();
     let second = words.get(1).copied().unwrap_or_default();
@@ -53,11 +55,16 @@ pub(super) fn follow(walker: &mut Walker<'_>, arguments: &[Argument]) {
             "list" | "show" | "head" | "final" | "log" | "verify" | "watch" | "signals",
         )
         | ("audit" | "version", _) => READ,
-        ("session", "answer" | "request" | "open" | "start" | "close" | "resume")
+        ("verify" | "du" | "schema" | "man" | "mutate" | "hook", _)
+        | ("session", "answer" | "request" | "open" | "start" | "close" | "resume")
         | ("checkpoint" | "undo" | "rollback" | "exec" | "redo" | "restore" | "branch", _)
         | ("workspace", "create" | "checkpoint" | "state" | "migrate" | "integrate" | "resolve")
         | ("task", _) => EXEC,
         _ => CONTROL,
+    };
+    let action = match action {
+        READ if !is_certain => EXEC,
+        action => action,
     };
     let mut deed = actions::deed(
         action,

@@ -168,6 +168,32 @@ impl Kept for Place {
     }
 }
 
+/// Where a client's session began. It stays judged there, wherever it goes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Home {
+    pub(crate) format: u32,
+    /// The client, and its own name for its session.
+    pub(crate) visitor: String,
+    pub(crate) workspace: String,
+    pub(crate) time: Timestamp,
+}
+
+impl Kept for Home {
+    const KIND: &'static str = "home";
+    const WHAT: &'static str = "workspace of the client's session";
+
+    fn id(&self) -> String {
+        self.visitor.clone()
+    }
+    fn time(&self) -> Timestamp {
+        self.time
+    }
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
 /// An action that is being carried out. It is written before it begins, so that one that was
 /// cut off is found.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -18,6 +18,7 @@ use safepoint_trail::{Actor, Draft, Kind, Stream};
 use serde_json::json;
 
 use super::attend::{Stop, capture_of, wait};
+use super::documents::Running;
 use super::guarded::is_code_of_client;
 use super::script::{Sealed, Watched};
 use super::{Leave, Passage, Standing, Stdin};
@@ -157,7 +158,8 @@ impl Passage<'_> {
                 &self.share_of_action(&leave.action_id)?,
                 self.progress,
                 |writing, changes| {
-                    self.notice(writing, leave, changes)?;
+                    let running = self.running(writing, leave)?;
+                    self.notice(writing, &running, changes)?;
                     self.end_leave(writing, leave, outcome, body)
                 },
             )?,
@@ -217,17 +219,17 @@ impl Passage<'_> {
 
     /// Settings by which programs of an agent's choice would run outside, and that nobody has
     /// approved, are looked at by a person before anything else is done.
-    fn notice(
+    pub(super) fn notice(
         &self,
         writing: &mut safepoint_trail::Writing<'_>,
-        leave: &Leave,
+        running: &Running,
         changes: &[Changed],
     ) -> Result<(), ControlError> {
         let is_code = |it: &Changed| is_code_of_client(&safepoint_state::path::display(&it.path));
-        if leave.permit.is_some() || !changes.iter().any(is_code) {
+        if running.permit_id.is_some() || !changes.iter().any(is_code) {
             return Ok(());
         }
-        let session = &leave.session_id;
+        let session = &running.session_id;
         let standing: Standing = kept::get(writing.sql(), session.as_str())?
             .unwrap_or_else(|| Standing::new(session.clone(), self.now()));
         let noticed = Standing {

@@ -51,13 +51,20 @@ impl Passage<'_> {
             deeds.push(touches_safepoint());
         }
         // What is written there, git runs: at the next harmless look at the repository.
-        let changed = paths.filter(|path| is_change(&path.role));
-        let mut changed = changed.map(|path| path.path.as_str());
-        if changed.clone().any(is_code_of_git) {
+        // By another name it is the same: what is written through a link is what it leads to.
+        let changed: Vec<String> = paths
+            .filter(|path| is_change(&path.role))
+            .flat_map(|path| {
+                let real = std::fs::canonicalize(&path.path).ok();
+                let real = real.and_then(|real| real.to_str().map(str::to_owned));
+                [Some(path.path.clone()), real].into_iter().flatten()
+            })
+            .collect();
+        if changed.iter().any(|path| is_code_of_git(path)) {
             deeds.push(chooses_code("git runs what is written there"));
         }
         // So do the clients of agents, and their hooks are how they ask us.
-        if changed.any(is_code_of_client) {
+        if changed.iter().any(|path| is_code_of_client(path)) {
             deeds.push(chooses_code("an agent's client runs what is written there"));
         }
         deeds
@@ -72,6 +79,7 @@ impl Passage<'_> {
             within || (path.role == "delete" && own.starts_with(place))
         }) || self.is_another_name(&real)
             || (is_change(&path.role) && self.is_a_rule(place, &real))
+            || (is_change(&path.role) && real == self.workspace.root.join("safepoint.yaml"))
     }
 
     /// Whether it is one of the atlases that everything here is judged under.

@@ -91,7 +91,11 @@ impl Passage<'_> {
     ) -> Option<Denial> {
         let said = &judgement.resolution;
         if form.forbidden {
-            return Some(denial(DenialCode::ControlForbidden, form, action));
+            return Some(Denial {
+                next: "leave Safepoint's own files, settings and commands alone, and do the task another way"
+                    .to_owned(),
+                ..denial(DenialCode::ControlForbidden, form, action)
+            });
         }
         let undeclared = proposal.declared.as_ref().map(|declared| {
             let mut extra = form.canonical.side_effects.difference(declared);

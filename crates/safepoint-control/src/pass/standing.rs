@@ -1,20 +1,34 @@
 //! Which session an action belongs to, and how that session stands.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safepoint_authority::{Hold, HoldState};
 use safepoint_gates::{Engine, Event, Facts, Resolution, Session, Verdict};
 use safepoint_model::{ActionId, HoldId, SessionId, Timestamp};
 use safepoint_store::{Durability, Sql};
 
-use super::documents::{Place, Standing};
+use super::documents::{Home, Place, Standing};
 use super::see::Form;
-use super::{Passage, Proposal};
+use super::{Passage, Proposal, Visitor};
 use crate::session::engine;
-use crate::{AtlasFile, ControlError, Start, kept, world};
+use crate::{AtlasFile, Control, ControlError, Start, kept, world};
 
 /// The most sessions that a place remembers.
 const MOST_EARLIER: usize = 20;
+
+/// What names the workspace of a client's session.
+fn home_id(client: &str, session: &str) -> String {
+    format!("{client}/{session}")
+}
+
+impl Control {
+    /// The workspace in which a client's session began.
+    pub fn home_of(&self, client: &str, session: &str) -> Result<Option<PathBuf>, ControlError> {
+        let id = home_id(client, session);
+        let home: Option<Home> = self.trail.store().read(|sql| kept::get(sql, &id))?;
+        Ok(home.map(|home| PathBuf::from(home.workspace)))
+    }
+}
 
 /// A session that is only looked at.
 pub(super) struct Rehearsal {
@@ -66,8 +80,9 @@ impl Passage<'_> {
             Some(last) => !self.control.has_rules(&last.session_id, &engine)?,
             None => false,
         };
-        let (before, visits) = (place.map(|it| it.session_id), proposal.visitor.is_some());
-        let session = self.move_to(&id, before, last, started.session_id, changed, visits)?;
+        let before = place.map(|it| it.session_id);
+        let visitor = proposal.visitor.as_ref();
+        let session = self.move_to(&id, before, last, started.session_id, changed, visitor)?;
         Ok((session, Some(started.judgement.resolution)))
     }
 
@@ -150,7 +165,7 @@ impl Passage<'_> {
         last: Option<Place>,
         session: SessionId,
         changed: bool,
-        visits: bool,
+        visitor: Option<&Visitor>,
     ) -> Result<SessionId, ControlError> {
         let now = self.control.around.clock.now();
         let mut earlier: Vec<SessionId> = Vec::new();
@@ -196,7 +211,16 @@ impl Passage<'_> {
                 };
                 kept::put(writing, &standing)?;
             }
-            if visits {
+            if let Some(visitor) = visitor {
+                let home = Home {
+                    format: 1,
+                    visitor: home_id(&visitor.client, &visitor.session),
+                    workspace: world::text(&self.workspace.root)?,
+                    time: now,
+                };
+                if kept::get::<Home>(writing.sql(), &home.visitor)?.is_none() {
+                    kept::put(writing, &home)?;
+                }
                 let last = Place {
                     workspace: self.last_visit()?,
                     ..place.clone()

@@ -86,7 +86,12 @@ impl Passage<'_> {
             }
             Tool::Read(paths) => {
                 for path in paths {
-                    deeds.extend(as_command(&["cat", "--"], &[path])?);
+                    // A directory is searched with all that is in it.
+                    let words: &[&str] = match heard.directory.join(path).is_dir() {
+                        true => &["grep", "-r", "-e", ".", "--"],
+                        false => &["cat", "--"],
+                    };
+                    deeds.extend(as_command(words, &[path])?);
                 }
             }
             Tool::Fetch { url: Some(url) } => {

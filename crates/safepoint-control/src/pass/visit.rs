@@ -278,7 +278,10 @@ impl Passage<'_> {
             outcome,
             &self.share_of(running)?,
             self.progress,
-            |writing, _| end(writing),
+            |writing, changes| {
+                self.notice(writing, running, changes)?;
+                end(writing)
+            },
         )
     }
 

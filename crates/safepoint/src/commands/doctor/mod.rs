@@ -99,7 +99,9 @@ fn examine(context: &Context, client: Client) -> Result<ClientReply, CliError> {
             continue;
         };
         reply.installed = true;
-        let wrong = found.switched_off.clone().or_else(|| {
+        let wrong = found.switched_off.clone();
+        let wrong = wrong.or_else(|| switched_off_beside(context, client));
+        let wrong = wrong.or_else(|| {
             let lacking: Vec<&str> = found.missing.iter().chain(&found.stale).map(String::as_str).collect();
             match lacking.is_empty() {
                 true => None,
@@ -124,6 +126,19 @@ fn examine(context: &Context, client: Client) -> Result<ClientReply, CliError> {
         }
     }
     Ok(reply)
+}
+
+/// What switches the hooks off in another file that the client reads here.
+fn switched_off_beside(context: &Context, client: Client) -> Option<String> {
+    if client != Client::ClaudeCode {
+        return None;
+    }
+    let root = context.workspace().ok()?.root;
+    let files = [".claude/settings.json", ".claude/settings.local.json"];
+    files.into_iter().find_map(|name| {
+        let text = std::fs::read_to_string(root.join(name)).ok()?;
+        settings::installed(client, &text).ok()?.switched_off
+    })
 }
 
 fn check(name: &'static str, found: Result<String, String>) -> CheckReply {

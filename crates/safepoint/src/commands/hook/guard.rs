@@ -33,6 +33,13 @@ pub(super) fn watch(client: Client, patience: Duration) -> Answering {
     std::panic::set_hook(Box::new(move |info| {
         panicked.refuse(&format!("safepoint: it has gone wrong inside: {info}"));
     }));
+    // One that is told to end has not answered, and a client that hears nothing goes on.
+    use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGUSR1, SIGUSR2};
+    let always = Arc::new(AtomicBool::new(true));
+    for signal in [SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGUSR1, SIGUSR2] {
+        let always = Arc::clone(&always);
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, 2, always);
+    }
     let late = Arc::clone(&shared);
     std::thread::spawn(move || {
         let mut slept = 0;

@@ -1,6 +1,7 @@
 //! What the model is told: why something was denied and how to go on, and what stewards
 //! want it to know.
 
+use safepoint_authority::DenialCode;
 use safepoint_control::pass::Denied;
 use safepoint_gates::{QuestionNote, Resolution};
 use safepoint_model::text;
@@ -19,7 +20,11 @@ pub(crate) fn of_denial(denied: &Denied) -> String {
     if let Some(resolution) = &denied.resolution {
         told.push_str(&questions(resolution, denied.session_id.as_str()));
     }
-    if let Some(hold) = &denial.hold_id {
+    let waits = matches!(
+        denial.code,
+        DenialCode::ApprovalRequired | DenialCode::QuestionsPending
+    );
+    if let Some(hold) = denial.hold_id.as_ref().filter(|_| waits) {
         told.push_str(&format!("\nIt waits as {hold}."));
     }
     // Where there are questions, answering them is the way.

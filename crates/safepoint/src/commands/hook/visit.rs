@@ -65,7 +65,7 @@ impl<'a> Visit<'a> {
     /// Before a tool: judged, and made undoable.
     fn before(&mut self, call: &Call) -> Result<Reply, CliError> {
         let flags = self.flags();
-        let room = Room::open(self.context, &flags)?;
+        let room = self.room(&flags)?;
         let passage = room.passage();
         if self.is_our_own(&passage, call) {
             return Ok(Reply::Pass { context: None });
@@ -141,7 +141,7 @@ impl<'a> Visit<'a> {
         result: &serde_json::Value,
     ) -> Result<Reply, CliError> {
         let flags = self.flags();
-        let room = Room::open(self.context, &flags)?;
+        let room = self.room(&flags)?;
         let visitor = visitor(self.heard, call);
         let finished = room.passage().finish(&visitor, ended, result.clone())?;
         let Some(finished) = finished else {
@@ -167,7 +167,7 @@ impl<'a> Visit<'a> {
     /// A session begins: with a checkpoint of everything, to which it can be rolled back.
     fn begin(&mut self) -> Result<Reply, CliError> {
         let flags = self.flags();
-        let room = Room::open(self.context, &flags)?;
+        let room = self.room(&flags)?;
         let passage = room.passage();
         passage.recover()?;
         let (session, begun) = self.session(&room, &flags)?;
@@ -199,7 +199,7 @@ impl<'a> Visit<'a> {
     /// Somebody speaks to the agent.
     fn prompt(&mut self, text: &str) -> Result<Reply, CliError> {
         let flags = self.flags();
-        let room = Room::open(self.context, &flags)?;
+        let room = self.room(&flags)?;
         room.passage().give_up_on(&self.nobody(), false)?;
         let (session, begun) = self.session(&room, &flags)?;
         let step = Step::Input {
@@ -219,7 +219,7 @@ impl<'a> Visit<'a> {
     /// The agent rests: what it has not told the end of, it never will.
     fn stop(&mut self) -> Result<Reply, CliError> {
         let flags = self.flags();
-        let room = Room::open(self.context, &flags)?;
+        let room = self.room(&flags)?;
         room.passage().give_up_on(&self.nobody(), false)?;
         Ok(Reply::Pass { context: None })
     }
@@ -227,7 +227,7 @@ impl<'a> Visit<'a> {
     /// The session ends.
     fn end(&mut self) -> Result<Reply, CliError> {
         let flags = self.flags();
-        let room = Room::open(self.context, &flags)?;
+        let room = self.room(&flags)?;
         room.passage().give_up_on(&self.nobody(), true)?;
         let (session, _) = self.session(&room, &flags)?;
         match room.control.step(&session, &Step::End { abandon: true }) {
@@ -256,6 +256,22 @@ impl<'a> Visit<'a> {
         calls.is_some_and(|calls| calls.iter().all(mine))
     }
 
+    /// Everything for the workspace in which this client's session began: one that goes
+    /// elsewhere takes its rules, its record and its way back with it.
+    fn room(&mut self, flags: &Flags) -> Result<Room, CliError> {
+        let room = Room::open(self.context, flags)?;
+        let home = room
+            .control
+            .home_of(self.heard.client.name(), &self.heard.session)?;
+        match home {
+            Some(home) if home != room.workspace.root => {
+                self.context.move_to(&home)?;
+                Room::open(self.context, flags)
+            }
+            _ => Ok(room),
+        }
+    }
+
     fn flags(&self) -> Flags {
         Flags::of_hook(self.arguments.no_fence)
     }
@@ -277,6 +293,13 @@ impl<'a> Visit<'a> {
         let mut proposal = room.proposal(self.context, flags, act, Stdin::Empty)?;
         proposal.objective = Some(format!("{} {}", visitor.client, visitor.session));
         proposal.visitor = Some(visitor);
+        // Where it happens, which need not be where it began.
+        let here = &self.heard.directory;
+        proposal.directory = std::fs::canonicalize(here).map_err(|error| CliError::File {
+            action: "find",
+            path: here.clone(),
+            error,
+        })?;
         Ok(proposal)
     }
 
