@@ -160,7 +160,7 @@ fn au_42_a_client_that_is_killed_is_noticed() {
         0
     };
     served(handle, |socket| {
-        for signal in ["-INT", "-KILL"] {
+        for signal in ["-TERM", "-KILL"] {
             let mut client = client(socket).spawn().unwrap();
             let pid = has_started.recv().unwrap();
             assert_eq!(pid, client.id());
