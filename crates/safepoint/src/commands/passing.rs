@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
-use safepoint_control::pass::{Act, Answer, Mode, Passage, Proposal, Stdin};
+use safepoint_control::pass::{Act, Answer, Desk, Mode, Passage, Proposal, Stdin};
 use safepoint_control::{AtlasFile, Control, ControlError};
 use safepoint_fence::{Fence, Listing, Terminals, default_caches};
 use safepoint_gates::Resolution;
-use safepoint_model::{Span, text};
+use safepoint_model::{HoldId, Span, text};
 use safepoint_state::{Progress, State, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -282,14 +282,8 @@ pub(crate) fn ask(
         return Ok(Answer::Denied(denied));
     };
     let desk = context.desk(&room.control);
-    let mut left = Duration::from_micros(limit.as_micros());
-    while !left.is_zero() {
-        if desk.hold(hold.as_str())?.state != HoldState::Pending {
-            return Ok(passage.ask(proposal)?);
-        }
-        let step = left.min(LOOK);
-        std::thread::sleep(step);
-        left -= step;
+    if is_decided_within(&desk, &hold, limit)? {
+        return Ok(passage.ask(proposal)?);
     }
     match desk.give_up(&denied.denial) {
         Ok(given_up) => {
@@ -299,6 +293,24 @@ pub(crate) fn ask(
         Err(ControlError::Meanwhile(_)) => Ok(passage.ask(proposal)?),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Waits for an operator elsewhere, at most so long. Whether somebody has decided.
+pub(crate) fn is_decided_within(
+    desk: &Desk<'_>,
+    hold: &HoldId,
+    limit: Span,
+) -> Result<bool, CliError> {
+    let mut left = Duration::from_micros(limit.as_micros());
+    while !left.is_zero() {
+        if desk.hold(hold.as_str())?.state != HoldState::Pending {
+            return Ok(true);
+        }
+        let step = left.min(LOOK);
+        std::thread::sleep(step);
+        left -= step;
+    }
+    Ok(false)
 }
 
 /// A denial, as it is printed.

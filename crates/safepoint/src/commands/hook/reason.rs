@@ -92,6 +92,14 @@ fn program() -> String {
     )
 }
 
+/// One after the other.
+pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}\n\n{second}")),
+        (first, second) => first.or(second),
+    }
+}
+
 /// What stewards gave at once, without the guidance that is in force.
 pub(super) fn new_contexts(resolution: &Resolution) -> Option<String> {
     told(resolution, |_| false)

@@ -1,25 +1,20 @@
 //! One event of a client, and what follows from it.
 
-use std::time::Duration;
-
 use clap::Parser;
-use safepoint_authority::{DenialCode, HoldState};
+use safepoint_authority::DenialCode;
 use safepoint_clients::{Call, Client, Event, Heard, Reply, Tool};
 use safepoint_control::ControlError;
-use safepoint_control::pass::{Act, Answer, Denied, Passage, Proposal, Stdin, Visitor};
+use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor};
 use safepoint_gates::{Event as Step, Resolution};
 use safepoint_model::{Digest, SessionId};
 use safepoint_state::Company;
 
 use super::{Arguments, reason};
 use crate::cli::Cli;
-use crate::commands::passing::{Flags, Room};
+use crate::commands::passing::{Flags, Room, is_decided_within};
 use crate::commands::run::is_for_agents;
 use crate::context::Context;
 use crate::error::CliError;
-
-/// How often to look whether somebody has decided.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// One event of a client.
 pub(super) struct Visit<'a> {
@@ -89,10 +84,7 @@ impl<'a> Visit<'a> {
             }
         };
         let told = reason::context_of_call(&leave.resolution);
-        let context = match (begun, told) {
-            (Some(begun), Some(told)) => Some(format!("{begun}\n\n{told}")),
-            (begun, told) => begun.or(told),
-        };
+        let context = reason::joined(begun, told);
         Ok(match &leave.line {
             None => Reply::Pass { context },
             Some(line) => Reply::Instead {
@@ -112,25 +104,19 @@ impl<'a> Visit<'a> {
         proposal: &Proposal,
     ) -> Result<Answer, CliError> {
         let answer = passage.ask(proposal)?;
-        let wait = self.context.settings.hook_wait.value;
         let Answer::Denied(denied) = answer else {
             return Ok(answer);
         };
-        let Denied { denial, .. } = &*denied;
+        let denial = &denied.denial;
         let (DenialCode::ApprovalRequired, Some(hold)) = (denial.code, &denial.hold_id) else {
             return Ok(Answer::Denied(denied));
         };
         let desk = self.context.desk(&room.control);
-        let mut left = Duration::from_micros(wait.as_micros());
-        while !left.is_zero() {
-            if desk.hold(hold.as_str())?.state != HoldState::Pending {
-                return Ok(passage.ask(proposal)?);
-            }
-            let step = left.min(LOOK);
-            std::thread::sleep(step);
-            left -= step;
+        let wait = self.context.settings.hook_wait.value;
+        match is_decided_within(&desk, hold, wait)? {
+            true => Ok(passage.ask(proposal)?),
+            false => Ok(Answer::Denied(denied)),
         }
-        Ok(Answer::Denied(denied))
     }
 
     /// After a tool: how it ended, and what it changed.
@@ -209,10 +195,7 @@ impl<'a> Visit<'a> {
         let first = begun.as_ref().and_then(reason::new_contexts);
         let told = reason::context(&judgement.resolution);
         Ok(Reply::Pass {
-            context: match (first, told) {
-                (Some(first), Some(told)) => Some(format!("{first}\n\n{told}")),
-                (first, told) => first.or(told),
-            },
+            context: reason::joined(first, told),
         })
     }
 
