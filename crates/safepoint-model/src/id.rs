@@ -102,27 +102,40 @@ random_identifier! {
     PermitId, "prm";
     /// One run of an agent.
     SessionId, "ses";
+    /// A piece of work that somebody is to do.
+    TaskId, "tsk";
     /// A place where work is done.
     WorkspaceId, "wsp";
 }
 
-identifier!(
+/// Gives an identifier type the constructor that puts the time first.
+macro_rules! timed_identifier {
+    ($($(#[$doc:meta])* $name:ident, $prefix:literal;)*) => {$(
+        identifier!($(#[$doc])* $name, $prefix, 26);
+
+        impl $name {
+            /// The identifier of what was made at `time`. Later ones sort later.
+            pub fn new(time: Timestamp, entropy: &dyn Entropy) -> Result<Self, EntropyError> {
+                let mut random = [0; 8];
+                entropy.fill(&mut random)?;
+                let micros = u64::try_from(time.as_micros()).unwrap_or(0);
+                let bits = u128::from(micros) << 64 | u128::from(u64::from_be_bytes(random));
+                Ok(Self(base32(concat!($prefix, "_"), bits, 26)))
+            }
+        }
+    )*};
+}
+
+timed_identifier! {
     /// An entry of the trail: its time, then 64 random bits.
-    EntryId,
-    "ent",
-    26
-);
+    EntryId, "ent";
+    /// A piece of work product in the chain of a workspace.
+    RecordId, "rec";
+    /// A signal from one workspace to its parent.
+    SignalId, "sig";
+}
 
 impl EntryId {
-    /// The identifier of the entry made at `time`.
-    pub fn new(time: Timestamp, entropy: &dyn Entropy) -> Result<Self, EntropyError> {
-        let mut random = [0; 8];
-        entropy.fill(&mut random)?;
-        let micros = u64::try_from(time.as_micros()).unwrap_or(0);
-        let bits = u128::from(micros) << 64 | u128::from(u64::from_be_bytes(random));
-        Ok(Self(base32("ent_", bits, 26)))
-    }
-
     /// The first and last moment at which an entry whose id begins with `prefix` can have been made.
     ///
     /// `None` when no id begins so. This is what finds an entry by its id

@@ -20,6 +20,9 @@ pub use clock::{Clock, Entropy, EntropyError, next_after};
 pub use code::{Code, Exit};
 pub use digest::{Digest, DigestError};
 pub use frame::{Frame, split_frame};
-pub use id::{ActionId, EntryId, HoldId, IdError, LogId, PermitId, SessionId, WorkspaceId};
+pub use id::{
+    ActionId, EntryId, HoldId, IdError, LogId, PermitId, RecordId, SessionId, SignalId, TaskId,
+    WorkspaceId,
+};
 pub use span::{Expiry, ExpiryError, Span, SpanError};
 pub use time::{Timestamp, TimestampError};
