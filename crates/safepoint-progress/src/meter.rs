@@ -1,0 +1,262 @@
+//! What a workspace took by the runtime's own account, what it may take, and what agents say.
+//!
+//! Pure: three comparisons. What follows from them is done elsewhere.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::record::{Usage, WallTime};
+use crate::words::words;
+
+words! {
+    /// What is counted.
+    Dimension, "dimension of a budget":
+    /// Input and output tokens.
+    Tokens = "tokens_consumed",
+    /// Time in the states active and blocked.
+    WallTime = "wall_time",
+    /// Money.
+    Cost = "cost",
+    /// Bytes of records.
+    RecordBytes = "checkpoint_bytes",
+}
+
+/// What was taken, in all or since some moment. Money is counted in millionths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meter {
+    /// Tokens.
+    pub tokens: u64,
+    /// Microseconds at work.
+    pub wall_micros: u64,
+    /// Millionths of the unit of cost.
+    pub cost_micros: u64,
+    /// Bytes of records.
+    pub record_bytes: u64,
+}
+
+impl Meter {
+    /// What came since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            wall_micros: self.wall_micros.saturating_sub(earlier.wall_micros),
+            cost_micros: self.cost_micros.saturating_sub(earlier.cost_micros),
+            record_bytes: self.record_bytes.saturating_sub(earlier.record_bytes),
+        }
+    }
+
+    fn of(&self, dimension: Dimension) -> u64 {
+        match dimension {
+            Dimension::Tokens => self.tokens,
+            Dimension::WallTime => self.wall_micros,
+            Dimension::Cost => self.cost_micros,
+            Dimension::RecordBytes => self.record_bytes,
+        }
+    }
+
+    /// The value as it is shown: tokens, seconds, units of cost or bytes.
+    pub fn shown(&self, dimension: Dimension) -> Value {
+        shown(dimension, self.of(dimension))
+    }
+}
+
+fn shown(dimension: Dimension, amount: u64) -> Value {
+    match dimension {
+        Dimension::Tokens | Dimension::RecordBytes => json!(amount),
+        Dimension::WallTime => json!(WallTime::from_micros(amount)),
+        Dimension::Cost => json!(amount as f64 / 1e6),
+    }
+}
+
+/// Millionths of a cost.
+pub fn cost_micros(cost: f64) -> u64 {
+    // A cast saturates, and takes what is no number for 0.
+    (cost * 1e6).round() as u64
+}
+
+/// What a workspace may take. Nothing given is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// The most tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// The longest time at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_time: Option<WallTime>,
+    /// The most money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// The most bytes of records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_bytes: Option<u64>,
+}
+
+/// The part of a limit, in hundredths, from which on there is a warning.
+const WARNING_FROM: u128 = 80;
+
+/// A limit that is near or passed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strain {
+    /// Which limit.
+    pub dimension: Dimension,
+    /// Whether it is passed, and not only near.
+    pub is_exceeded: bool,
+    /// What was taken.
+    pub used: Value,
+    /// What may be.
+    pub limit: Value,
+}
+
+impl Budget {
+    fn limit(&self, dimension: Dimension) -> Option<u64> {
+        match dimension {
+            Dimension::Tokens => self.tokens,
+            Dimension::WallTime => self.wall_time.map(WallTime::as_micros),
+            Dimension::Cost => self.cost.map(cost_micros),
+            Dimension::RecordBytes => self.checkpoint_bytes,
+        }
+    }
+
+    /// The limits that are near or passed.
+    pub fn strains(&self, meter: &Meter) -> Vec<Strain> {
+        let strain = |dimension: &Dimension| {
+            let (limit, used) = (self.limit(*dimension)?, meter.of(*dimension));
+            (u128::from(used) * 100 >= u128::from(limit) * WARNING_FROM).then(|| Strain {
+                dimension: *dimension,
+                is_exceeded: used > limit,
+                used: shown(*dimension, used),
+                limit: shown(*dimension, limit),
+            })
+        };
+        Dimension::ALL.iter().filter_map(strain).collect()
+    }
+}
+
+/// How far an agent's account may be from ours, in hundredths of ours, before it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tolerance {
+    /// For tokens.
+    pub tokens: u32,
+    /// For time.
+    pub wall_time: u32,
+    /// For money.
+    pub cost: u32,
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self {
+            tokens: 5,
+            wall_time: 5,
+            cost: 5,
+        }
+    }
+}
+
+/// A field in which the two accounts differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Discrepancy {
+    /// Which field.
+    pub field: Dimension,
+    /// What the agent says.
+    pub agent_value: Value,
+    /// What we counted.
+    pub runtime_value: Value,
+}
+
+/// Where an agent's account differs from `measured` by more than `tolerance`.
+pub fn discrepancies(said: &Usage, measured: &Meter, tolerance: Tolerance) -> Vec<Discrepancy> {
+    let fields = [
+        (Dimension::Tokens, said.tokens_consumed, tolerance.tokens),
+        (
+            Dimension::WallTime,
+            said.wall_time.map(WallTime::as_micros),
+            tolerance.wall_time,
+        ),
+        (Dimension::Cost, said.cost.map(cost_micros), tolerance.cost),
+    ];
+    let differs = |(field, said, tolerance): (Dimension, Option<u64>, u32)| {
+        let (said, ours) = (said?, measured.of(field));
+        let off = u128::from(said.abs_diff(ours)) * 100;
+        (off > u128::from(ours) * u128::from(tolerance)).then(|| Discrepancy {
+            field,
+            agent_value: shown(field, said),
+            runtime_value: shown(field, ours),
+        })
+    };
+    fields.into_iter().filter_map(differs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEASURED: Meter = Meter {
+        tokens: 1_000,
+        wall_micros: 60_000_000,
+        cost_micros: 2_000_000,
+        record_bytes: 10,
+    };
+
+    fn said(tokens: u64, seconds: u64, cost: f64) -> Usage {
+        Usage {
+            tokens_consumed: Some(tokens),
+            wall_time: Some(WallTime::from_micros(seconds * 1_000_000)),
+            cost: Some(cost),
+        }
+    }
+
+    #[test]
+    fn pr_20_each_field_has_its_own_tolerance() {
+        let fields = |usage: Usage, tolerance| -> Vec<Dimension> {
+            let found = discrepancies(&usage, &MEASURED, tolerance);
+            found.into_iter().map(|one| one.field).collect()
+        };
+        let usual = Tolerance::default();
+        assert_eq!(fields(said(1_000, 60, 2.0), usual), []);
+        assert_eq!(fields(said(1_050, 57, 1.9), usual), []);
+        assert_eq!(fields(said(1_051, 60, 2.0), usual), [Dimension::Tokens]);
+        assert_eq!(fields(said(949, 56, 2.11), usual).len(), 3);
+        let exact = Tolerance {
+            tokens: 0,
+            wall_time: 100,
+            cost: 100,
+        };
+        assert_eq!(fields(said(1_001, 90, 3.0), exact), [Dimension::Tokens]);
+        assert_eq!(fields(Usage::default(), exact), []);
+    }
+
+    #[test]
+    fn pr_20_against_nothing_anything_is_a_difference() {
+        let found = discrepancies(&said(1, 0, 0.0), &Meter::default(), Tolerance::default());
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (&found[0].agent_value, &found[0].runtime_value),
+            (&json!(1), &json!(0))
+        );
+    }
+
+    #[test]
+    fn pr_20_a_limit_is_near_before_it_is_passed() {
+        let budget = Budget {
+            tokens: Some(100),
+            ..Budget::default()
+        };
+        let at = |tokens| {
+            let meter = Meter {
+                tokens,
+                ..Meter::default()
+            };
+            budget
+                .strains(&meter)
+                .first()
+                .map(|strain| strain.is_exceeded)
+        };
+        assert_eq!(
+            [at(79), at(80), at(100), at(101)],
+            [None, Some(false), Some(false), Some(true)]
+        );
+        assert_eq!(Budget::default().strains(&MEASURED), []);
+    }
+}
