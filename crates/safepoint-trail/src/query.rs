@@ -77,6 +77,18 @@ impl FieldFilter {
     }
 }
 
+/// The time of the newest entry, as the present transaction sees it.
+///
+/// What is given a later time than this comes after everything that is recorded.
+pub fn newest_time(sql: &mut dyn Sql) -> Result<Option<Timestamp>, StoreError> {
+    query_one(
+        sql,
+        "SELECT time FROM trail_entries ORDER BY seq DESC LIMIT 1",
+        &[],
+        |row| row.integer(0).map(Timestamp::from_micros),
+    )
+}
+
 /// The newest entry of one kind in one stream, as the present transaction sees it.
 pub fn newest_of(
     sql: &mut dyn Sql,
