@@ -1,0 +1,101 @@
+//! Reading a chain: its head, its newest final record, all of it. Whatever state the workspace is in.
+
+use safepoint_model::{RecordId, WorkspaceId, json as strict};
+use serde::Serialize;
+
+use crate::record::{self, Confidence, Record, Status};
+use crate::state::State;
+use crate::table::{self, StoredRecord};
+use crate::{Progress, ProgressError};
+
+/// How one workspace is doing, for whoever looks at all of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Link {
+    /// Which workspace.
+    pub workspace_id: WorkspaceId,
+    /// Where it stands.
+    pub state: State,
+    /// How long its chain is.
+    pub length: u64,
+    /// The end of its chain.
+    pub head: Option<RecordId>,
+    /// Whether the agent considers that done.
+    pub status: Option<Status>,
+    /// How sure the agent is of it.
+    pub confidence: Option<Confidence>,
+}
+
+/// The record in a row, if the row is what was written.
+pub(crate) fn opened(
+    workspace: &WorkspaceId,
+    stored: &StoredRecord,
+) -> Result<Record, ProgressError> {
+    let tampered = || ProgressError::Tampered {
+        what: "checkpoint",
+        id: stored.id.clone(),
+    };
+    let found: Record =
+        strict::read_as(&stored.body, strict::Limits::default()).map_err(|_| tampered())?;
+    let holds = record::proof(&found.id, &stored.body).as_bytes().as_slice() == stored.proof
+        && found.id.as_str() == stored.id
+        && found.workspace == *workspace
+        && found.parent.as_ref().map(RecordId::as_str) == stored.parent.as_deref()
+        && found.status.as_str() == stored.status
+        && found.timestamp.as_micros() == stored.time;
+    if holds { Ok(found) } else { Err(tampered()) }
+}
+
+impl Progress {
+    /// The end of the chain.
+    pub fn head(&self, id: &WorkspaceId) -> Result<Option<Record>, ProgressError> {
+        self.trail.store().read(|sql| {
+            table::made(sql, id)?;
+            table::head(sql, id)?
+                .map(|stored| opened(id, &stored))
+                .transpose()
+        })
+    }
+
+    /// The most recent final record: the deliverable, which need not be the head.
+    pub fn newest_final(&self, id: &WorkspaceId) -> Result<Option<Record>, ProgressError> {
+        self.trail.store().read(|sql| {
+            table::made(sql, id)?;
+            table::newest_final(sql, id)?
+                .map(|stored| opened(id, &stored))
+                .transpose()
+        })
+    }
+
+    /// The whole chain, the first record first.
+    pub fn log(&self, id: &WorkspaceId) -> Result<Vec<Record>, ProgressError> {
+        self.trail.store().read(|sql| {
+            table::made(sql, id)?;
+            let chain = table::chain(sql, id)?;
+            chain.iter().map(|stored| opened(id, stored)).collect()
+        })
+    }
+
+    /// How all workspaces are doing: states, heads and how sure their agents are.
+    pub fn overview(&self) -> Result<Vec<Link>, ProgressError> {
+        self.trail.store().read(|sql| {
+            let mut links = Vec::new();
+            for made in table::all_made(sql)? {
+                let (standing, _) = table::standing(sql, &made.id)?;
+                let stored = table::head(sql, &made.id)?;
+                let head = stored
+                    .as_ref()
+                    .map(|stored| opened(&made.id, stored))
+                    .transpose()?;
+                links.push(Link {
+                    workspace_id: made.id,
+                    state: standing.state,
+                    length: stored.map_or(0, |stored| u64::try_from(stored.number).unwrap_or(0)),
+                    status: head.as_ref().map(|head| head.status),
+                    confidence: head.as_ref().map(|head| head.confidence),
+                    head: head.map(|head| head.id),
+                });
+            }
+            Ok(links)
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! The creation of a record: looked at, written and recorded in one transaction.
+//!
+//! Structure, type and permission are looked at first; state and parent last,
+//! where nobody else can change them. A rejection is one entry and nothing else.
+
+use safepoint_model::{Digest, Frame, RecordId, WorkspaceId};
+use safepoint_store::Durability;
+use safepoint_trail::{Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use crate::ProgressError;
+use crate::chain::opened;
+use crate::progress::{Progress, actor};
+use crate::record::{self, Asked, Record};
+use crate::rejection::{Reason, Rejection};
+use crate::signal::SignalType;
+use crate::state::State;
+use crate::table::{self, Made, RequestKey};
+use crate::tell::protocol;
+
+/// The longest request key.
+const LONGEST_KEY: usize = 200;
+
+impl Progress {
+    /// Creates the record that `body` asks for, or rejects it.
+    ///
+    /// The same `request_key` with the same bytes gives the first result again.
+    pub fn checkpoint(
+        &self,
+        id: &WorkspaceId,
+        token: &str,
+        body: &[u8],
+        request_key: Option<&str>,
+    ) -> Result<Result<Record, Rejection>, ProgressError> {
+        let asked = record::read(body, id);
+        let outcome = self.trail.write(Durability::Sync, |writing| {
+            let made = table::made(writing.sql(), id)?;
+            if let Err(error) = self.authenticate(writing, &made, token, "checkpoint_create")? {
+                return Ok(Err(error));
+            }
+            let key = request_key.map(|key| RequestKey {
+                key,
+                digest: request_digest(body),
+            });
+            let outcome = match asked.and_then(|asked| usable(key.as_ref()).map(|()| asked)) {
+                Ok(asked) => self.attempt(writing, &made, asked, key.as_ref())?,
+                Err(rejection) => Err(rejection),
+            };
+            if let Err(rejection) = &outcome {
+                let timestamp = self.moment(writing)?;
+                writing.append(Draft {
+                    stream: Stream::from(id),
+                    actor: actor(&made.role),
+                    kind: Kind::fixed("checkpoint_rejected").into(),
+                    action_id: None,
+                    body: json!({
+                        "workspace": id, "type": record::type_of(body),
+                        "reason": rejection.reason, "timestamp": timestamp,
+                    }),
+                })?;
+            }
+            Ok::<_, ProgressError>(Ok(outcome))
+        })??;
+        if outcome.is_ok() {
+            self.deliver()?;
+        }
+        Ok(outcome)
+    }
+
+    fn attempt(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        asked: Asked,
+        key: Option<&RequestKey<'_>>,
+    ) -> Result<Result<Record, Rejection>, ProgressError> {
+        if let Some(key) = key
+            && let Some((first, digest)) = table::keyed(writing.sql(), &made.id, key.key)?
+        {
+            if digest != key.digest.as_bytes() {
+                let detail = "the request key was used for another checkpoint; choose a new one";
+                return Ok(Err(Rejection::structure(detail)));
+            }
+            return opened(&made.id, &first).map(Ok);
+        }
+        let taxonomy = table::taxonomy(writing.sql(), &made.run)?;
+        if let Err(rejection) = taxonomy.permits(&made.role, &asked.kind, &asked.payload) {
+            return Ok(Err(rejection));
+        }
+        let (standing, _) = table::standing(writing.sql(), &made.id)?;
+        if standing.state != State::Active {
+            let detail = format!(
+                "the workspace is {}; checkpoints are made while it is active",
+                standing.state
+            );
+            return Ok(Err(Rejection::new(Reason::WorkspaceNotActive, detail)));
+        }
+        let head = table::head(writing.sql(), &made.id)?;
+        // What is built upon must be what was written.
+        let parent = head
+            .as_ref()
+            .map(|head| opened(&made.id, head))
+            .transpose()?
+            .map(|head| head.id);
+        if !asked.builds_upon(parent.as_ref()) {
+            let head = parent.as_ref().map_or("null", RecordId::as_str);
+            let detail = format!("`parent` is not the head of the chain, which is `{head}`");
+            return Ok(Err(Rejection::new(Reason::InvalidParent, detail)));
+        }
+        let timestamp = self.moment(writing)?;
+        let made_record = Record {
+            id: RecordId::new(timestamp, &*self.entropy)?,
+            workspace: made.id.clone(),
+            kind: asked.kind,
+            payload: asked.payload,
+            intent: asked.intent,
+            parent,
+            status: asked.status,
+            confidence: asked.confidence,
+            resource_usage: asked.resource_usage,
+            timestamp,
+        };
+        let number = head.map_or(1, |head| head.number + 1);
+        self.keep(writing, made, &made_record, number, key)?;
+        Ok(Ok(made_record))
+    }
+
+    fn keep(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        record: &Record,
+        number: i64,
+        key: Option<&RequestKey<'_>>,
+    ) -> Result<(), ProgressError> {
+        let body = record.to_canonical()?;
+        let proof = record::proof(&record.id, &body);
+        table::insert_record(writing.sql(), record, number, &body, &proof, key)?;
+        writing.append(Draft {
+            stream: Stream::from(&made.id),
+            actor: actor(&made.role),
+            kind: Kind::fixed("checkpoint_created").into(),
+            action_id: None,
+            body: json!({
+                "checkpoint_id": record.id, "workspace": made.id, "type": record.kind,
+                "status": record.status, "confidence": record.confidence, "parent": record.parent,
+                "timestamp": record.timestamp, "resource_usage": record.resource_usage,
+                "integrity": {"proof": proof, "algorithm": record::RECORD_TAG},
+            }),
+        })?;
+        let about = Some(record.id.as_str());
+        self.tell(
+            writing,
+            made,
+            protocol(),
+            SignalType::Checkpoint,
+            None,
+            about,
+        )?;
+        Ok(())
+    }
+}
+
+fn usable(key: Option<&RequestKey<'_>>) -> Result<(), Rejection> {
+    let bad = |key: &RequestKey<'_>| {
+        key.key.is_empty() || key.key.len() > LONGEST_KEY || key.key.contains('\0')
+    };
+    if key.is_some_and(bad) {
+        return Err(Rejection::structure(
+            "a request key has 1 to 200 bytes, and no NUL character",
+        ));
+    }
+    Ok(())
+}
+
+fn request_digest(body: &[u8]) -> Digest {
+    Frame::new("safepoint/record-request/v1")
+        .field(body)
+        .digest()
+}

@@ -1,0 +1,49 @@
+//! What can go wrong with a workspace.
+
+use safepoint_model::{EntropyError, WorkspaceId, json};
+use safepoint_store::StoreError;
+use safepoint_trail::TrailError;
+
+use crate::state::IllegalMove;
+
+/// Why something was not done. What was refused by a rule is in the trail all the same.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgressError {
+    /// There is no such thing.
+    #[error("there is no {what} `{name}`")]
+    NotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+    },
+    /// The life of a workspace does not have this move.
+    #[error(transparent)]
+    Move(#[from] IllegalMove),
+    /// The token is not the one of the agent that the workspace is bound to.
+    #[error("the token is not that of the agent of `{0}`; a migration makes a new one")]
+    NotTheAgent(WorkspaceId),
+    /// A rule says no.
+    #[error("{0}")]
+    Refused(String),
+    /// What is stored is not what was written.
+    #[error("the {what} `{id}` was changed behind our back")]
+    Tampered {
+        /// What kind of thing.
+        what: &'static str,
+        /// Which one.
+        id: String,
+    },
+    /// A record has no canonical form.
+    #[error("the checkpoint cannot be written as canonical JSON")]
+    Canonical(#[from] json::WriteError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The trail failed.
+    #[error(transparent)]
+    Trail(#[from] TrailError),
+    /// No random bytes.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+}
