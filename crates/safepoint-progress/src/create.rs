@@ -9,8 +9,10 @@ use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use crate::ProgressError;
+use crate::agent::actor;
 use crate::chain::opened;
-use crate::progress::{Progress, actor};
+use crate::place::Seen;
+use crate::progress::Progress;
 use crate::record::{self, Asked, Record};
 use crate::rejection::{Reason, Rejection};
 use crate::signal::SignalType;
@@ -31,6 +33,7 @@ impl Progress {
         token: &str,
         body: &[u8],
         request_key: Option<&str>,
+        seen: Option<&Seen>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
         let asked = record::read(body, id);
         let outcome = self.trail.write(Durability::Sync, |writing| {
@@ -43,7 +46,7 @@ impl Progress {
                 digest: request_digest(body),
             });
             let outcome = match asked.and_then(|asked| usable(key.as_ref()).map(|()| asked)) {
-                Ok(asked) => self.attempt(writing, &made, asked, key.as_ref())?,
+                Ok(asked) => self.attempt(writing, &made, asked, key.as_ref(), seen)?,
                 Err(rejection) => Err(rejection),
             };
             if let Err(rejection) = &outcome {
@@ -73,6 +76,7 @@ impl Progress {
         made: &Made,
         asked: Asked,
         key: Option<&RequestKey<'_>>,
+        seen: Option<&Seen>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
         if let Some(key) = key
             && let Some((first, digest)) = table::keyed(writing.sql(), &made.id, key.key)?
@@ -118,6 +122,8 @@ impl Progress {
             status: asked.status,
             confidence: asked.confidence,
             resource_usage: asked.resource_usage,
+            snapshot: seen.map(|seen| seen.snapshot.clone()),
+            actions: seen.map(|seen| seen.actions.clone()).unwrap_or_default(),
             timestamp,
         };
         let number = head.map_or(1, |head| head.number + 1);

@@ -5,10 +5,14 @@
 //! `taxonomy`, `record`, `meter`, `task`); [`Progress`] keeps what happens, in
 //! one transaction with the entries that tell of it. Its tables only grow.
 
+mod agent;
+mod begin;
 mod chain;
 mod create;
 mod error;
 pub mod meter;
+mod moves;
+mod place;
 mod progress;
 pub mod record;
 pub mod rejection;
@@ -22,9 +26,11 @@ mod tell;
 mod verify;
 mod words;
 
+pub use begin::{Beginning, Created, Given};
 pub use chain::Link;
 pub use error::ProgressError;
-pub use progress::{Beginning, Created, Progress, Workspace};
+pub use place::{Place, PlaceKind, Seen};
+pub use progress::{Progress, Workspace};
 pub use verify::{Fault, Verified};
 pub use words::UnknownWord;
 

@@ -8,7 +8,8 @@ use safepoint_store::Durability;
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
-use crate::progress::{Progress, actor};
+use crate::agent::actor;
+use crate::progress::Progress;
 use crate::signal::{Signal, SignalType, may_emit};
 use crate::table::{self, Made};
 use crate::{ProgressError, Workspace};

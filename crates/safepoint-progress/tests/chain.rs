@@ -10,7 +10,7 @@ use safepoint_progress::rejection::{Reason, Rejection};
 use safepoint_progress::signal::SignalType;
 use safepoint_progress::state::State;
 use safepoint_progress::taxonomy::Taxonomy;
-use safepoint_progress::{Beginning, Created, Progress, ProgressError};
+use safepoint_progress::{Beginning, Created, Given, Progress, ProgressError};
 use safepoint_store::{Durability, StoreError};
 use safepoint_trail::Actor;
 use serde_json::{Value, json};
@@ -25,19 +25,32 @@ fn open(room: &Room, seed: u64) -> Progress {
     .unwrap()
 }
 
+fn given(directive: Option<&str>) -> Given<'_> {
+    Given {
+        directive,
+        ..Given::default()
+    }
+}
+
 fn ada() -> Actor {
     "user:ada".parse().unwrap()
 }
 
 fn root(progress: &Progress) -> Created {
     progress
-        .create(&Beginning::Root(&Taxonomy::empty()), Some("lead"), &ada())
+        .create(
+            &Beginning::Root(&Taxonomy::empty()),
+            &given(Some("lead")),
+            &ada(),
+        )
         .unwrap()
 }
 
 fn below(progress: &Progress, parent: &Created, role: &str) -> Created {
     let beginning = Beginning::Below(&parent.workspace_id, role.parse().unwrap());
-    progress.create(&beginning, Some("work"), &ada()).unwrap()
+    progress
+        .create(&beginning, &given(Some("work")), &ada())
+        .unwrap()
 }
 
 fn body(parent: Option<&Record>) -> Value {
@@ -57,6 +70,7 @@ fn send(progress: &Progress, to: &Created, body: &Value) -> Result<Record, Rejec
             &to.workspace_id,
             &to.token,
             body.to_string().as_bytes(),
+            None,
             None,
         )
         .unwrap()
@@ -103,9 +117,9 @@ on_every_store! {
         assert_eq!((&told["role"], &told["taxonomy"]["id"]), (&json!("coordinator"), &json!("")));
         assert_eq!(progress.children(&root.workspace_id).unwrap()[0].workspace_id, child.workspace_id);
         let second = Beginning::Below(&root.workspace_id, "coordinator".parse().unwrap());
-        assert!(matches!(progress.create(&second, None, &ada()), Err(ProgressError::Refused(_))));
+        assert!(matches!(progress.create(&second, &given(None), &ada()), Err(ProgressError::Refused(_))));
         let strange = Beginning::Below(&root.workspace_id, "pilot".parse().unwrap());
-        assert!(matches!(progress.create(&strange, None, &ada()), Err(ProgressError::NotFound { .. })));
+        assert!(matches!(progress.create(&strange, &given(None), &ada()), Err(ProgressError::NotFound { .. })));
     }
 
     fn pr_01_other_moves_are_refused_and_recorded(room: Room) {
@@ -133,7 +147,7 @@ on_every_store! {
         assert_eq!(progress.workspace(&grandchild.workspace_id).unwrap().state, State::Failed);
         assert_eq!(progress.workspace(&root.workspace_id).unwrap().state, State::Active);
         let late = Beginning::Below(&worker.workspace_id, "worker".parse().unwrap());
-        assert!(progress.create(&late, None, &ada()).is_err());
+        assert!(progress.create(&late, &given(None), &ada()).is_err());
     }
 
     fn pr_05_only_the_bound_agent_gets_in_and_migration_fences_it(room: Room) {
@@ -144,13 +158,13 @@ on_every_store! {
         let text = body(None).to_string();
         let before = room.entries(&trail).len();
         for wrong in ["", "wst_", other.token.as_str()] {
-            let outcome = progress.checkpoint(&worker.workspace_id, wrong, text.as_bytes(), None);
+            let outcome = progress.checkpoint(&worker.workspace_id, wrong, text.as_bytes(), None, None);
             assert!(matches!(outcome, Err(ProgressError::NotTheAgent(_))), "{wrong}");
         }
         let stream = worker.workspace_id.to_string();
         assert_eq!(kinds(&room, &trail, before), vec![(stream, "authentication_failed".to_owned()); 3]);
         let moved = progress.migrate(&worker.workspace_id, &ada()).unwrap();
-        let old = progress.checkpoint(&worker.workspace_id, &worker.token, text.as_bytes(), None);
+        let old = progress.checkpoint(&worker.workspace_id, &worker.token, text.as_bytes(), None, None);
         assert!(matches!(old, Err(ProgressError::NotTheAgent(_))));
         assert!(send(&progress, &moved, &body(None)).is_ok());
         for entry in room.entries(&trail) {
@@ -166,7 +180,7 @@ on_every_store! {
             assert_eq!(progress.workspace(&made.workspace_id).unwrap().state, State::Active);
         }
         let idle = Beginning::Below(&root.workspace_id, "worker".parse().unwrap());
-        let idle = progress.create(&idle, None, &ada()).unwrap();
+        let idle = progress.create(&idle, &given(None), &ada()).unwrap();
         assert_eq!(progress.workspace(&idle.workspace_id).unwrap().state, State::Idle);
         assert_eq!(reason(send(&progress, &idle, &body(None))), Reason::WorkspaceNotActive);
     }
@@ -323,7 +337,7 @@ on_every_store! {
         let trail = room.trail();
         let worker = below(&progress, &root(&progress), "worker");
         let text = body(None).to_string();
-        let ask = |text: &str| progress.checkpoint(&worker.workspace_id, &worker.token, text.as_bytes(), Some("k")).unwrap();
+        let ask = |text: &str| progress.checkpoint(&worker.workspace_id, &worker.token, text.as_bytes(), Some("k"), None).unwrap();
         let first = ask(&text).unwrap();
         let before = room.entries(&trail).len();
         assert_eq!(ask(&text).unwrap(), first);

@@ -7,7 +7,8 @@ mod payload;
 mod request;
 mod usage;
 
-use safepoint_model::{Digest, Frame, RecordId, Timestamp, WorkspaceId, json};
+use safepoint_model::{ActionId, Digest, Frame, RecordId, Timestamp, WorkspaceId, json};
+use safepoint_state::SnapshotId;
 use serde::{Deserialize, Serialize};
 
 pub use payload::Payload;
@@ -63,6 +64,12 @@ pub struct Record {
     /// What it took since the record before it, by the agent's own account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_usage: Option<Usage>,
+    /// The snapshot of the workspace's own directory that it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotId>,
+    /// The actions that made it, since the record before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionId>,
     /// When it was made; later than the record before it.
     pub timestamp: Timestamp,
 }

@@ -1,0 +1,53 @@
+//! Whose a workspace is: the token of its agent, of which only a digest is kept.
+
+use safepoint_model::{Digest, Entropy, Frame, WorkspaceId};
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use crate::ProgressError;
+use crate::progress::Progress;
+use crate::role::Name;
+use crate::table::{self, Made};
+use crate::tell::protocol;
+
+impl Progress {
+    /// Whether `token` is the one that counts; what is not is recorded.
+    pub(crate) fn authenticate(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        token: &str,
+        context: &'static str,
+    ) -> Result<Result<(), ProgressError>, ProgressError> {
+        if table::binding(writing.sql(), &made.id)? == Some(token_digest(&made.id, token)) {
+            return Ok(Ok(()));
+        }
+        writing.append(Draft {
+            stream: Stream::from(&made.id),
+            actor: protocol(),
+            kind: Kind::fixed("authentication_failed").into(),
+            action_id: None,
+            body: json!({"entity": made.id, "context": context, "reason": "not the agent of this workspace"}),
+        })?;
+        Ok(Err(ProgressError::NotTheAgent(made.id.clone())))
+    }
+}
+
+pub(crate) fn new_token(entropy: &dyn Entropy) -> Result<String, ProgressError> {
+    let mut random = [0; 32];
+    entropy.fill(&mut random)?;
+    Ok(format!("wst_{}", Digest::from_bytes(random)))
+}
+
+pub(crate) fn token_digest(id: &WorkspaceId, token: &str) -> Digest {
+    Frame::new("safepoint/workspace-token/v1")
+        .field(id.as_str().as_bytes())
+        .field(token.as_bytes())
+        .digest()
+}
+
+/// The agent in a role.
+pub(crate) fn actor(role: &Name) -> Actor {
+    // Every name is a good actor; were one not, it is still somebody.
+    role.as_str().parse().unwrap_or_else(|_| protocol())
+}

@@ -1,0 +1,105 @@
+//! Moves: a workspace goes from state to state, and may be given to another agent.
+//!
+//! Each is one transaction with the entries that tell of it. A move that there
+//! is not is refused, and recorded too.
+
+use safepoint_model::WorkspaceId;
+use safepoint_store::Durability;
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use crate::ProgressError;
+use crate::agent::{new_token, token_digest};
+use crate::begin::Created;
+use crate::progress::Progress;
+use crate::state::{IllegalMove, Standing, State};
+use crate::table::{self, Made};
+use crate::tell::protocol;
+
+impl Progress {
+    /// Moves a workspace. A move that there is not is refused and recorded.
+    pub fn move_to(
+        &self,
+        id: &WorkspaceId,
+        to: State,
+        reason: Option<&str>,
+        by: &Actor,
+    ) -> Result<Standing, ProgressError> {
+        let moved = self.trail.write(Durability::Sync, |writing| {
+            let made = table::made(writing.sql(), id)?;
+            self.transition(writing, &made, to, reason, by.clone())
+        })?;
+        // A parent may have become able to take what waits for it.
+        self.deliver()?;
+        Ok(moved?)
+    }
+
+    /// Gives a workspace to another agent: the old token stops counting, then there is a new one.
+    pub fn migrate(&self, id: &WorkspaceId, by: &Actor) -> Result<Created, ProgressError> {
+        let token = new_token(&*self.entropy)?;
+        let moved = self.trail.write(Durability::Sync, |writing| {
+            let made = table::made(writing.sql(), id)?;
+            let (before, _) = table::standing(writing.sql(), id)?;
+            if let Err(refused) =
+                self.transition(writing, &made, State::Migrating, None, by.clone())?
+            {
+                return Ok(Err(refused));
+            }
+            let time = self.moment(writing)?;
+            table::bind(writing.sql(), id, Some(&token_digest(id, &token)), time)?;
+            self.transition(writing, &made, before.state, Some("migrated"), by.clone())
+        })?;
+        moved?;
+        self.deliver()?;
+        Ok(Created {
+            workspace_id: id.clone(),
+            token,
+        })
+    }
+
+    /// Makes or refuses a move inside the present transaction, and records either.
+    pub(crate) fn transition(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        to: State,
+        reason: Option<&str>,
+        by: Actor,
+    ) -> Result<Result<Standing, IllegalMove>, ProgressError> {
+        let (before, number) = table::standing(writing.sql(), &made.id)?;
+        let time = self.moment(writing)?;
+        let moved = before.moved_to(to);
+        if let Ok(standing) = moved {
+            table::insert_move(writing.sql(), &made.id, number + 1, standing, reason, time)?;
+        }
+        let kind = match moved {
+            Ok(_) => Kind::fixed("workspace_state_changed"),
+            Err(_) => Kind::fixed("workspace_state_refused"),
+        };
+        writing.append(Draft {
+            stream: Stream::from(&made.id),
+            actor: by,
+            kind: kind.into(),
+            action_id: None,
+            body: json!({
+                "workspace": made.id, "from": before.state, "to": to, "reason": reason, "timestamp": time,
+            }),
+        })?;
+        if moved.is_ok() && to == State::Failed {
+            for child in table::children(writing.sql(), &made.id)? {
+                let (standing, _) = table::standing(writing.sql(), &child.id)?;
+                if !standing.state.is_terminal() {
+                    self.transition(
+                        writing,
+                        &child,
+                        State::Failed,
+                        Some("parent_failed"),
+                        protocol(),
+                    )?
+                    .map_err(ProgressError::from)?;
+                }
+            }
+        }
+        Ok(moved)
+    }
+}

@@ -1,0 +1,28 @@
+//! The tables: rows in and out. No rule is decided here.
+
+mod record;
+mod signal;
+mod workspace;
+
+use safepoint_store::{Row, StoreError};
+
+pub(crate) use record::*;
+pub(crate) use signal::*;
+pub(crate) use workspace::*;
+
+/// Reads a column that holds one of our own words or ids.
+pub(crate) fn parsed<T: std::str::FromStr>(text: &str, column: usize) -> Result<T, StoreError> {
+    text.parse().map_err(|_| StoreError::Column {
+        column,
+        expected: "a word or an id of ours",
+    })
+}
+
+pub(crate) fn optional<T: std::str::FromStr>(
+    row: &dyn Row,
+    column: usize,
+) -> Result<Option<T>, StoreError> {
+    row.optional_text(column)?
+        .map(|text| parsed(text, column))
+        .transpose()
+}

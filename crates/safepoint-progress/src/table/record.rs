@@ -1,0 +1,103 @@
+//! The chains of records.
+
+use safepoint_model::{Digest, RecordId, WorkspaceId};
+use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
+
+/// A record as its row has it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRecord {
+    pub(crate) id: String,
+    pub(crate) number: i64,
+    pub(crate) parent: Option<String>,
+    pub(crate) status: String,
+    pub(crate) time: i64,
+    pub(crate) body: Vec<u8>,
+    pub(crate) proof: Vec<u8>,
+}
+
+const RECORD: &str = "SELECT id, number, parent, status, time, body, proof FROM progress_records WHERE workspace = ?1";
+
+fn read_record(row: &dyn Row) -> Result<StoredRecord, StoreError> {
+    Ok(StoredRecord {
+        id: row.text(0)?.to_owned(),
+        number: row.integer(1)?,
+        parent: row.optional_text(2)?.map(str::to_owned),
+        status: row.text(3)?.to_owned(),
+        time: row.integer(4)?,
+        body: row.blob(5)?.to_vec(),
+        proof: row.blob(6)?.to_vec(),
+    })
+}
+
+pub(crate) fn head(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+) -> Result<Option<StoredRecord>, StoreError> {
+    let statement = format!("{RECORD} ORDER BY number DESC LIMIT 1");
+    query_one(sql, &statement, &[Value::Text(id.as_str())], read_record)
+}
+
+pub(crate) fn newest_final(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+) -> Result<Option<StoredRecord>, StoreError> {
+    let statement = format!("{RECORD} AND status = 'final' ORDER BY number DESC LIMIT 1");
+    query_one(sql, &statement, &[Value::Text(id.as_str())], read_record)
+}
+
+pub(crate) fn chain(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Vec<StoredRecord>, StoreError> {
+    query_all(
+        sql,
+        &format!("{RECORD} ORDER BY number"),
+        &[Value::Text(id.as_str())],
+        read_record,
+    )
+}
+
+/// The record that was made under a request key, and the digest of what was asked for.
+pub(crate) fn keyed(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    key: &str,
+) -> Result<Option<(StoredRecord, Vec<u8>)>, StoreError> {
+    query_one(
+        sql,
+        "SELECT id, number, parent, status, time, body, proof, request_digest FROM progress_records WHERE workspace = ?1 AND request_key = ?2",
+        &[Value::Text(id.as_str()), Value::Text(key)],
+        |row| Ok((read_record(row)?, row.blob(7)?.to_vec())),
+    )
+}
+
+/// What to find a record by, for one who asks again.
+pub(crate) struct RequestKey<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) digest: Digest,
+}
+
+pub(crate) fn insert_record(
+    sql: &mut dyn Sql,
+    record: &crate::record::Record,
+    number: i64,
+    body: &[u8],
+    proof: &Digest,
+    key: Option<&RequestKey<'_>>,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO progress_records (id, workspace, number, parent, status, confidence, time, body, proof, request_key, request_digest) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        &[
+            Value::Text(record.id.as_str()),
+            Value::Text(record.workspace.as_str()),
+            Value::Integer(number),
+            record.parent.as_ref().map(RecordId::as_str).into(),
+            Value::Text(record.status.as_str()),
+            Value::Text(record.confidence.as_str()),
+            Value::Integer(record.timestamp.as_micros()),
+            Value::Blob(body),
+            Value::Blob(proof.as_bytes()),
+            key.map(|key| key.key).into(),
+            key.map(|key| key.digest.as_bytes().as_slice()).into(),
+        ],
+    )
+    .map(drop)
+}

@@ -1,0 +1,167 @@
+//! What workspaces were made as, where they stand and whose they are.
+
+use safepoint_model::{Digest, Timestamp, WorkspaceId};
+use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
+
+use super::{optional, parsed};
+use crate::ProgressError;
+use crate::role::Name;
+use crate::state::{Standing, State};
+use crate::taxonomy::Taxonomy;
+
+/// What a workspace was made as.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) id: WorkspaceId,
+    pub(crate) run: WorkspaceId,
+    pub(crate) parent: Option<WorkspaceId>,
+    pub(crate) role: Name,
+    pub(crate) directive: Option<String>,
+    pub(crate) created: Timestamp,
+}
+
+const MADE: &str = "SELECT id, run, parent, role, directive, created FROM progress_workspaces";
+
+fn read_made(row: &dyn Row) -> Result<Made, StoreError> {
+    Ok(Made {
+        id: parsed(row.text(0)?, 0)?,
+        run: parsed(row.text(1)?, 1)?,
+        parent: optional(row, 2)?,
+        role: parsed(row.text(3)?, 3)?,
+        directive: row.optional_text(4)?.map(str::to_owned),
+        created: Timestamp::from_micros(row.integer(5)?),
+    })
+}
+
+pub(crate) fn made(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Made, ProgressError> {
+    let found = query_one(
+        sql,
+        &format!("{MADE} WHERE id = ?1"),
+        &[Value::Text(id.as_str())],
+        read_made,
+    )?;
+    found.ok_or_else(|| ProgressError::NotFound {
+        what: "workspace",
+        name: id.to_string(),
+    })
+}
+
+pub(crate) fn all_made(sql: &mut dyn Sql) -> Result<Vec<Made>, StoreError> {
+    query_all(sql, &format!("{MADE} ORDER BY created, id"), &[], read_made)
+}
+
+pub(crate) fn children(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Vec<Made>, StoreError> {
+    let statement = format!("{MADE} WHERE parent = ?1 ORDER BY created, id");
+    query_all(sql, &statement, &[Value::Text(id.as_str())], read_made)
+}
+
+pub(crate) fn insert_made(
+    sql: &mut dyn Sql,
+    made: &Made,
+    originator: &str,
+    taxonomy: Option<&str>,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO progress_workspaces (id, run, parent, role, originator, directive, taxonomy, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        &[
+            Value::Text(made.id.as_str()),
+            Value::Text(made.run.as_str()),
+            made.parent.as_ref().map(WorkspaceId::as_str).into(),
+            Value::Text(made.role.as_str()),
+            Value::Text(originator),
+            made.directive.as_deref().into(),
+            taxonomy.into(),
+            Value::Integer(made.created.as_micros()),
+        ],
+    )
+    .map(drop)
+}
+
+/// The taxonomy of a run, which its root holds.
+pub(crate) fn taxonomy(sql: &mut dyn Sql, run: &WorkspaceId) -> Result<Taxonomy, ProgressError> {
+    let text = query_one(
+        sql,
+        "SELECT taxonomy FROM progress_workspaces WHERE id = ?1",
+        &[Value::Text(run.as_str())],
+        |row| Ok(row.optional_text(0)?.map(str::to_owned)),
+    )?;
+    let tampered = || ProgressError::Tampered {
+        what: "taxonomy of",
+        id: run.to_string(),
+    };
+    match text.flatten() {
+        None => Err(tampered()),
+        Some(text) if text.is_empty() => Ok(Taxonomy::empty()),
+        Some(text) => Taxonomy::read(&text).map_err(|_| tampered()),
+    }
+}
+
+/// Where a workspace stands, and after how many moves.
+pub(crate) fn standing(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<(Standing, i64), StoreError> {
+    let last = query_one(
+        sql,
+        "SELECT state, former, number FROM progress_moves WHERE workspace = ?1 ORDER BY number DESC LIMIT 1",
+        &[Value::Text(id.as_str())],
+        |row| {
+            let state: State = parsed(row.text(0)?, 0)?;
+            let former = optional(row, 1)?;
+            Ok((Standing { state, former }, row.integer(2)?))
+        },
+    )?;
+    Ok(last.unwrap_or((Standing::NEW, 0)))
+}
+
+pub(crate) fn insert_move(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    number: i64,
+    standing: Standing,
+    reason: Option<&str>,
+    time: Timestamp,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO progress_moves (workspace, number, state, former, reason, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        &[
+            Value::Text(id.as_str()),
+            Value::Integer(number),
+            Value::Text(standing.state.as_str()),
+            standing.former.map(State::as_str).into(),
+            reason.into(),
+            Value::Integer(time.as_micros()),
+        ],
+    )
+    .map(drop)
+}
+
+/// The digest of the token that counts; `None` while nobody gets in.
+pub(crate) fn binding(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Option<Digest>, StoreError> {
+    let found = query_one(
+        sql,
+        "SELECT digest FROM progress_bindings WHERE workspace = ?1 ORDER BY number DESC LIMIT 1",
+        &[Value::Text(id.as_str())],
+        |row| {
+            Ok(row
+                .bytes(0)?
+                .and_then(|bytes| Digest::from_slice(bytes).ok()))
+        },
+    )?;
+    Ok(found.flatten())
+}
+
+pub(crate) fn bind(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    digest: Option<&Digest>,
+    time: Timestamp,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO progress_bindings (workspace, number, digest, time) \
+         VALUES (?1, (SELECT count(*) + 1 FROM progress_bindings WHERE workspace = ?1), ?2, ?3)",
+        &[
+            Value::Text(id.as_str()),
+            digest.map(|digest| digest.as_bytes().as_slice()).into(),
+            Value::Integer(time.as_micros()),
+        ],
+    )
+    .map(drop)
+}
