@@ -9,7 +9,13 @@
 //! `SAFEPOINT_MODEL_CASES` is the number of lives; `scripts/test-progress`
 //! runs many.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests, which read the environment for their counts and errands"
+)]
 
 mod model;
 mod real;
