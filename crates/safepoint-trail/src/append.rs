@@ -96,6 +96,8 @@ pub(crate) struct State {
     noted: Noted,
     /// Whether the tip was read in the present transaction, and not known before.
     is_fresh: bool,
+    /// A time that was given to what the next entry tells of: the entry is not earlier.
+    promised: Option<Timestamp>,
     /// Whether an entry could not be added.
     failed: bool,
 }
@@ -175,7 +177,10 @@ impl Appender {
             Some(known) => Some(*known),
             None => last_of_stream(sql, &self.witness, &prepared.stream)?,
         };
-        let time = next_after(tip.time, &*self.clock);
+        let time = match state.promised.take() {
+            Some(promised) => promised,
+            None => next_after(tip.time, &*self.clock),
+        };
         let id = EntryId::new(time, &*self.entropy)?;
         let entry = prepared.place(tip.frontier.size(), id, time, prev_hash);
         insert(sql, &entry)?;
@@ -189,6 +194,17 @@ impl Appender {
         }
         state.streams.insert(entry.stream.clone(), entry.hash);
         Ok(entry)
+    }
+
+    /// A time later than every entry and every time given out before it. The next entry bears
+    /// it: were the clock asked twice, and set back in between, the entry would be the earlier
+    /// of the two, and what comes after it could be earlier than what it tells of.
+    pub(crate) fn moment(&self) -> Timestamp {
+        let mut state = self.state();
+        let newest = state.tip.as_ref().and_then(|tip| tip.time);
+        let moment = next_after(newest.max(state.promised), &*self.clock);
+        state.promised = Some(moment);
+        moment
     }
 
     /// The tip as the database has it, checked against its signature, against
@@ -275,6 +291,7 @@ impl Seal for Appender {
         state.added.clear();
         state.before_member = None;
         state.failed = false;
+        state.promised = None;
         state.is_fresh = false;
         let Some(stored) = StoredHead::read(sql)? else {
             return Err(StoreError::corrupted("the trail", "its head is missing"));
@@ -293,7 +310,9 @@ impl Seal for Appender {
     }
 
     fn member_kept(&self) {
-        self.state().before_member = None;
+        let mut state = self.state();
+        state.before_member = None;
+        state.promised = None;
     }
 
     fn member_undone(&self) {
@@ -304,6 +323,7 @@ impl Seal for Appender {
             state.streams.clear();
             state.noted = Noted::default();
         }
+        state.promised = None;
         state.failed = false;
     }
 

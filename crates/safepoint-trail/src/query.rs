@@ -77,6 +77,27 @@ impl FieldFilter {
     }
 }
 
+/// The entries of one stream from a place in the trail on, at most `most` of them, as the
+/// present transaction sees them.
+pub fn page_of(
+    sql: &mut dyn Sql,
+    stream: &Stream,
+    from: u64,
+    most: u32,
+) -> Result<Vec<Entry>, StoreError> {
+    query_all(
+        sql,
+        &format!(
+            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 AND e.seq >= ?2 ORDER BY e.seq LIMIT {most}"
+        ),
+        &[
+            Value::Text(stream.as_str()),
+            Value::Integer(i64::try_from(from).unwrap_or(i64::MAX)),
+        ],
+        read_entry,
+    )
+}
+
 /// The time of the newest entry, as the present transaction sees it.
 ///
 /// What is given a later time than this comes after everything that is recorded.
@@ -407,7 +428,8 @@ fn first_at(sql: &mut dyn Sql, moment: Timestamp) -> Result<i64, StoreError> {
     Ok(low)
 }
 
-pub(crate) fn entry_at(sql: &mut dyn Sql, seq: u64) -> Result<Option<Entry>, StoreError> {
+/// The entry at a place in the trail, as the present transaction sees it.
+pub fn entry_at(sql: &mut dyn Sql, seq: u64) -> Result<Option<Entry>, StoreError> {
     let seq = i64::try_from(seq).unwrap_or(i64::MAX);
     let statement = format!("SELECT {COLUMNS} FROM trail_entries e WHERE e.seq = ?1");
     query_one(sql, &statement, &[Value::Integer(seq)], read_entry)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use safepoint_model::{Clock, Digest, Entropy};
+use safepoint_model::{Clock, Digest, Entropy, Timestamp};
 use safepoint_store::{Blobs, Component, Durability, Migration, Sql, Store, StoreError};
 
 use crate::append::{Appender, Draft, Prepared, State, each_leaf_hash};
@@ -69,6 +69,11 @@ impl Writing<'_> {
     /// The statements of the transaction.
     pub fn sql(&mut self) -> &mut dyn Sql {
         self.sql
+    }
+
+    /// The present, later than everything that is recorded. The next entry bears it.
+    pub fn moment(&mut self) -> Timestamp {
+        self.appender.moment()
     }
 
     /// Adds an entry to the trail. It is there if, and only if, the transaction is.
@@ -299,6 +304,14 @@ impl Trail {
         }
         let reason = "it is not the entry that was signed";
         Err(TrailError::Tampered(Bad::at(seq, reason)))
+    }
+
+    /// Whether an entry is what was signed, as far as one entry alone can tell: by its own
+    /// hash, and by the one outside the database where that is there.
+    pub fn is_genuine(&self, entry: &Entry) -> Result<bool, TrailError> {
+        let hash = tree::leaf_hash(&entry.to_leaf());
+        let known = self.witness().leaves(entry.seq, entry.seq + 1)?;
+        Ok(entry.hash == hash && known.first().is_none_or(|known| *known == hash))
     }
 
     /// Makes the hashes outside the database anew, where what is inside gives the signed root.
