@@ -1,3 +1,5 @@
+-- Each row names the entry of the trail that tells of it, so that the two can be compared.
+
 -- What a workspace was made as. A run is a tree; its root, the coordinator, holds the taxonomy.
 CREATE TABLE progress_workspaces (
     id TEXT PRIMARY KEY,
@@ -8,6 +10,7 @@ CREATE TABLE progress_workspaces (
     directive TEXT,
     taxonomy TEXT,
     created BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     CHECK ((parent IS NULL) = (run = id)),
     CHECK ((parent IS NULL) = (role = 'coordinator')),
     CHECK ((parent IS NULL) = (taxonomy IS NOT NULL))
@@ -21,6 +24,7 @@ CREATE TABLE progress_moves (
     former TEXT,
     reason TEXT,
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     PRIMARY KEY (workspace, number)
 );
 
@@ -30,6 +34,7 @@ CREATE TABLE progress_bindings (
     number BIGINT NOT NULL CHECK (number >= 1),
     digest BYTEA,
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     PRIMARY KEY (workspace, number)
 );
 
@@ -42,6 +47,7 @@ CREATE TABLE progress_records (
     status TEXT NOT NULL CHECK (status IN ('provisional', 'final')),
     confidence TEXT NOT NULL CHECK (confidence IN ('high', 'medium', 'low')),
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     body BYTEA NOT NULL,
     proof BYTEA NOT NULL,
     request_key TEXT,
@@ -49,7 +55,6 @@ CREATE TABLE progress_records (
     UNIQUE (workspace, number),
     UNIQUE (workspace, id),
     UNIQUE (workspace, parent),
-    UNIQUE (workspace, request_key),
     FOREIGN KEY (workspace, parent) REFERENCES progress_records (workspace, id),
     CHECK ((parent IS NULL) = (number = 1)),
     CHECK ((request_key IS NULL) = (request_digest IS NULL))
@@ -64,6 +69,7 @@ CREATE TABLE progress_signals (
     reason TEXT,
     about TEXT,
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     parent TEXT REFERENCES progress_workspaces (id),
     UNIQUE (workspace, number)
 );
@@ -71,11 +77,24 @@ CREATE TABLE progress_signals (
 -- What parents were told, once each.
 CREATE TABLE progress_deliveries (
     signal TEXT PRIMARY KEY REFERENCES progress_signals (id),
-    time BIGINT NOT NULL
+    workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
+    number BIGINT NOT NULL CHECK (number >= 1),
+    time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
+    UNIQUE (workspace, number)
+);
+
+-- What parents are still to be told. The one table here that shrinks: it is no record of
+-- anything, only where to look, and recovery makes it anew from the signals and deliveries.
+CREATE TABLE progress_waiting (
+    parent TEXT NOT NULL,
+    signal TEXT NOT NULL,
+    PRIMARY KEY (parent, signal)
 );
 
 CREATE INDEX progress_workspaces_by_parent ON progress_workspaces (parent);
-CREATE INDEX progress_records_by_status ON progress_records (workspace, status, number);
+CREATE INDEX progress_records_final ON progress_records (workspace, number) WHERE status = 'final';
+CREATE UNIQUE INDEX progress_records_by_key ON progress_records (workspace, request_key) WHERE request_key IS NOT NULL;
 
 CREATE FUNCTION progress_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN

@@ -1,3 +1,5 @@
+-- Each row names the entry of the trail that tells of it, so that the two can be compared.
+
 -- What a workspace was made as. A run is a tree; its root, the coordinator, holds the taxonomy.
 CREATE TABLE progress_workspaces (
     id TEXT PRIMARY KEY,
@@ -8,6 +10,7 @@ CREATE TABLE progress_workspaces (
     directive TEXT,
     taxonomy TEXT,
     created INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
     CHECK ((parent IS NULL) = (run = id)),
     CHECK ((parent IS NULL) = (role = 'coordinator')),
     CHECK ((parent IS NULL) = (taxonomy IS NOT NULL))
@@ -21,6 +24,7 @@ CREATE TABLE progress_moves (
     former TEXT,
     reason TEXT,
     time INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
     PRIMARY KEY (workspace, number)
 ) STRICT;
 
@@ -30,6 +34,7 @@ CREATE TABLE progress_bindings (
     number INTEGER NOT NULL CHECK (number >= 1),
     digest BLOB,
     time INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
     PRIMARY KEY (workspace, number)
 ) STRICT;
 
@@ -42,6 +47,7 @@ CREATE TABLE progress_records (
     status TEXT NOT NULL CHECK (status IN ('provisional', 'final')),
     confidence TEXT NOT NULL CHECK (confidence IN ('high', 'medium', 'low')),
     time INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
     body BLOB NOT NULL,
     proof BLOB NOT NULL,
     request_key TEXT,
@@ -49,7 +55,6 @@ CREATE TABLE progress_records (
     UNIQUE (workspace, number),
     UNIQUE (workspace, id),
     UNIQUE (workspace, parent),
-    UNIQUE (workspace, request_key),
     FOREIGN KEY (workspace, parent) REFERENCES progress_records (workspace, id),
     CHECK ((parent IS NULL) = (number = 1)),
     CHECK ((request_key IS NULL) = (request_digest IS NULL))
@@ -64,6 +69,7 @@ CREATE TABLE progress_signals (
     reason TEXT,
     about TEXT,
     time INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
     parent TEXT REFERENCES progress_workspaces (id),
     UNIQUE (workspace, number)
 ) STRICT;
@@ -71,11 +77,24 @@ CREATE TABLE progress_signals (
 -- What parents were told, once each.
 CREATE TABLE progress_deliveries (
     signal TEXT PRIMARY KEY REFERENCES progress_signals (id),
-    time INTEGER NOT NULL
+    workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
+    number INTEGER NOT NULL CHECK (number >= 1),
+    time INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
+    UNIQUE (workspace, number)
 ) STRICT;
 
+-- What parents are still to be told. The one table here that shrinks: it is no record of
+-- anything, only where to look, and recovery makes it anew from the signals and deliveries.
+CREATE TABLE progress_waiting (
+    parent TEXT NOT NULL,
+    signal TEXT NOT NULL,
+    PRIMARY KEY (parent, signal)
+) STRICT, WITHOUT ROWID;
+
 CREATE INDEX progress_workspaces_by_parent ON progress_workspaces (parent);
-CREATE INDEX progress_records_by_status ON progress_records (workspace, status, number);
+CREATE INDEX progress_records_final ON progress_records (workspace, number) WHERE status = 'final';
+CREATE UNIQUE INDEX progress_records_by_key ON progress_records (workspace, request_key) WHERE request_key IS NOT NULL;
 
 -- A record comes at the end of its chain, later than the one before it. Refused by name where a
 -- key is taken, since `INSERT OR REPLACE` would delete without asking the triggers below.
@@ -108,7 +127,7 @@ WHEN EXISTS (SELECT 1 FROM progress_signals WHERE id = NEW.id OR (workspace = NE
 END;
 
 CREATE TRIGGER progress_deliveries_once BEFORE INSERT ON progress_deliveries
-WHEN EXISTS (SELECT 1 FROM progress_deliveries WHERE signal = NEW.signal) BEGIN
+WHEN EXISTS (SELECT 1 FROM progress_deliveries WHERE signal = NEW.signal OR (workspace = NEW.workspace AND number = NEW.number)) BEGIN
     SELECT RAISE(ABORT, 'progress is append-only: nothing is replaced');
 END;
 

@@ -46,6 +46,14 @@ pub(crate) fn token_digest(id: &WorkspaceId, token: &str) -> Digest {
         .digest()
 }
 
+/// What entries say of a binding: enough to compare it with, and nothing to get in by. The
+/// digest itself is left out, since whoever guesses tokens could try them against it.
+pub(crate) fn agent_mark(token: &Digest) -> Digest {
+    Frame::new("safepoint/workspace-agent/v1")
+        .field(token.as_bytes())
+        .digest()
+}
+
 /// The agent in a role.
 pub(crate) fn actor(role: &Name) -> Actor {
     // Every name is a good actor; were one not, it is still somebody.

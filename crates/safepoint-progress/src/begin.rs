@@ -1,13 +1,13 @@
 //! A workspace begins: made, bound to its agent and told what to do, in one transaction.
 
 use safepoint_model::{Digest, Frame, Span, TaskId, WorkspaceId, json as strict};
-use safepoint_store::Durability;
+use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::ProgressError;
-use crate::agent::{new_token, token_digest};
+use crate::agent::{agent_mark, new_token, token_digest};
 use crate::meter::Budget;
 use crate::place::Place;
 use crate::progress::Progress;
@@ -75,30 +75,37 @@ impl Progress {
                 Beginning::Root(taxonomy) => Some(text_of(taxonomy)?),
                 Beginning::Below(..) => None,
             };
-            let made = Made {
+            let mut made = Made {
                 id: id.clone(),
                 run,
                 parent,
                 role,
                 directive: given.directive.map(str::to_owned),
+                originator: by.as_str().to_owned(),
                 created,
+                entry: 0,
             };
-            table::insert_made(writing.sql(), &made, by.as_str(), held.as_deref())?;
-            table::bind(writing.sql(), &id, Some(&token_digest(&id, &token)), created)?;
             let document = taxonomy.document();
-            writing.append(Draft {
+            let agent = token_digest(&id, &token);
+            let entry = writing.append(Draft {
                 stream: Stream::from(&id),
                 actor: by.clone(),
                 kind: Kind::fixed("workspace_created").into(),
                 action_id: None,
                 body: json!({
                     "workspace": id, "run": made.run, "parent": made.parent, "role": made.role,
-                    "originator": by,
+                    "originator": by, "agent": agent_mark(&agent),
                     "taxonomy": {"id": document.id, "version": document.version, "digest": digest_of(&taxonomy)?},
-                    "directive": made.directive.as_ref().map(|text| Digest::of_parts(&[text.as_bytes()])),
+                    "directive": made.directive.as_deref().map(directive_digest),
                     "timestamp": created,
                 }),
             })?;
+            fault::point("progress.create.recorded");
+            made.entry = i64::try_from(entry.seq).unwrap_or(i64::MAX);
+            table::insert_made(writing.sql(), &made, held.as_deref())?;
+            fault::point("progress.create.kept");
+            table::bind(writing.sql(), &id, Some(&agent), created, entry.seq)?;
+            fault::point("progress.create.bound");
             if given.directive.is_some() {
                 self.transition(writing, &made, State::Active, Some("directive_delivered"), protocol())?
                     .map_err(ProgressError::from)?;
@@ -156,7 +163,11 @@ impl Progress {
     }
 }
 
-fn digest_of(taxonomy: &Taxonomy) -> Result<Digest, ProgressError> {
+pub(crate) fn directive_digest(text: &str) -> Digest {
+    Digest::of_parts(&[text.as_bytes()])
+}
+
+pub(crate) fn digest_of(taxonomy: &Taxonomy) -> Result<Digest, ProgressError> {
     let text = strict::canonical_of(taxonomy.document())?;
     Ok(Frame::new("safepoint/taxonomy/v1").field(&text).digest())
 }

@@ -41,6 +41,7 @@ pub(crate) fn opened(
         && found.workspace == *workspace
         && found.parent.as_ref().map(RecordId::as_str) == stored.parent.as_deref()
         && found.status.as_str() == stored.status
+        && found.confidence.as_str() == stored.confidence
         && found.timestamp.as_micros() == stored.time;
     if holds { Ok(found) } else { Err(tampered()) }
 }

@@ -4,7 +4,7 @@
 //! where nobody else can change them. A rejection is one entry and nothing else.
 
 use safepoint_model::{Digest, Frame, RecordId, WorkspaceId};
-use safepoint_store::Durability;
+use safepoint_store::{Durability, fault};
 use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::json;
 
@@ -36,8 +36,10 @@ impl Progress {
         seen: Option<&Seen>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
         let asked = record::read(body, id);
+        let mut parent = None;
         let outcome = self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
+            parent.clone_from(&made.parent);
             if let Err(error) = self.authenticate(writing, &made, token, "checkpoint_create")? {
                 return Ok(Err(error));
             }
@@ -64,8 +66,12 @@ impl Progress {
             }
             Ok::<_, ProgressError>(Ok(outcome))
         })??;
-        if outcome.is_ok() {
-            self.deliver()?;
+        fault::point("progress.record.acknowledged");
+        // The record is kept, whether its parent hears of it now or from whoever comes next.
+        if outcome.is_ok()
+            && let Some(parent) = parent
+        {
+            let _ = self.deliver_to(&parent);
         }
         Ok(outcome)
     }
@@ -79,9 +85,9 @@ impl Progress {
         seen: Option<&Seen>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
         if let Some(key) = key
-            && let Some((first, digest)) = table::keyed(writing.sql(), &made.id, key.key)?
+            && let Some(first) = table::keyed(writing.sql(), &made.id, key.key)?
         {
-            if digest != key.digest.as_bytes() {
+            if first.request_digest.as_deref() != Some(key.digest.as_bytes().as_slice()) {
                 let detail = "the request key was used for another checkpoint; choose a new one";
                 return Ok(Err(Rejection::structure(detail)));
             }
@@ -141,8 +147,8 @@ impl Progress {
     ) -> Result<(), ProgressError> {
         let body = record.to_canonical()?;
         let proof = record::proof(&record.id, &body);
-        table::insert_record(writing.sql(), record, number, &body, &proof, key)?;
-        writing.append(Draft {
+        let request = key.map(|key| request_mark(key.key, key.digest.as_bytes()));
+        let entry = writing.append(Draft {
             stream: Stream::from(&made.id),
             actor: actor(&made.role),
             kind: Kind::fixed("checkpoint_created").into(),
@@ -152,8 +158,12 @@ impl Progress {
                 "status": record.status, "confidence": record.confidence, "parent": record.parent,
                 "timestamp": record.timestamp, "resource_usage": record.resource_usage,
                 "integrity": {"proof": proof, "algorithm": record::RECORD_TAG},
+                "request": request,
             }),
         })?;
+        fault::point("progress.record.recorded");
+        table::insert_record(writing.sql(), record, number, &body, &proof, entry.seq, key)?;
+        fault::point("progress.record.kept");
         let about = Some(record.id.as_str());
         self.tell(
             writing,
@@ -163,8 +173,17 @@ impl Progress {
             None,
             about,
         )?;
+        fault::point("progress.record.told");
         Ok(())
     }
+}
+
+/// What entries say of the key that a record was asked for with.
+pub(crate) fn request_mark(key: &str, digest: &[u8]) -> Digest {
+    Frame::new("safepoint/record-key/v1")
+        .field(key.as_bytes())
+        .field(digest)
+        .digest()
 }
 
 fn usable(key: Option<&RequestKey<'_>>) -> Result<(), Rejection> {

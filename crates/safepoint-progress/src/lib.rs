@@ -9,12 +9,15 @@ mod agent;
 mod begin;
 mod chain;
 mod create;
+mod deliver;
 mod error;
 pub mod meter;
 mod moves;
 mod place;
+mod presence;
 mod progress;
 pub mod record;
+mod recover;
 pub mod rejection;
 pub mod role;
 pub mod signal;
@@ -24,17 +27,47 @@ pub mod task;
 pub mod taxonomy;
 mod tell;
 mod verify;
+mod violation;
 mod words;
 
 pub use begin::{Beginning, Created, Given};
 pub use chain::Link;
 pub use error::ProgressError;
 pub use place::{Place, PlaceKind, Seen};
+pub use presence::Presence;
 pub use progress::{Progress, Workspace};
-pub use verify::{Fault, Verified};
+pub use recover::Recovered;
+pub use verify::{Fault, Subject, Verified};
+pub use violation::{ActionTaken, Violation, Wrong};
 pub use words::UnknownWord;
 
 use safepoint_store::{Component, Migration};
+
+/// The points at which a test may kill a process, besides those of the store and the trail.
+pub const FAULT_POINTS: [&str; 22] = [
+    "progress.create.recorded",
+    "progress.create.kept",
+    "progress.create.bound",
+    "progress.move.recorded",
+    "progress.move.kept",
+    "progress.record.recorded",
+    "progress.record.kept",
+    "progress.record.told",
+    "progress.record.acknowledged",
+    "progress.signal.recorded",
+    "progress.signal.kept",
+    "progress.signal.in_line",
+    "progress.signal.acknowledged",
+    "progress.deliver.recorded",
+    "progress.deliver.kept",
+    "progress.deliver.out_of_line",
+    "progress.recover.verified",
+    "progress.recover.compared",
+    "progress.recover.moved",
+    "progress.recover.lined_up",
+    "progress.recover.delivered",
+    "progress.recover.told",
+];
 
 /// The tables of this crate.
 pub const COMPONENT: Component = Component {

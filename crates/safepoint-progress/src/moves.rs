@@ -4,12 +4,12 @@
 //! is not is refused, and recorded too.
 
 use safepoint_model::WorkspaceId;
-use safepoint_store::Durability;
+use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use crate::ProgressError;
-use crate::agent::{new_token, token_digest};
+use crate::agent::{agent_mark, new_token, token_digest};
 use crate::begin::Created;
 use crate::progress::Progress;
 use crate::state::{IllegalMove, Standing, State};
@@ -29,8 +29,8 @@ impl Progress {
             let made = table::made(writing.sql(), id)?;
             self.transition(writing, &made, to, reason, by.clone())
         })?;
-        // A parent may have become able to take what waits for it.
-        self.deliver()?;
+        // It may have become able to take what waits for it. The move is made all the same.
+        let _ = self.deliver_to(id);
         Ok(moved?)
     }
 
@@ -46,11 +46,19 @@ impl Progress {
                 return Ok(Err(refused));
             }
             let time = self.moment(writing)?;
-            table::bind(writing.sql(), id, Some(&token_digest(id, &token)), time)?;
+            let agent = token_digest(id, &token);
+            let entry = writing.append(Draft {
+                stream: Stream::from(id),
+                actor: by.clone(),
+                kind: Kind::fixed("agent_bound").into(),
+                action_id: None,
+                body: json!({"workspace": id, "agent": agent_mark(&agent), "timestamp": time}),
+            })?;
+            table::bind(writing.sql(), id, Some(&agent), time, entry.seq)?;
             self.transition(writing, &made, before.state, Some("migrated"), by.clone())
         })?;
         moved?;
-        self.deliver()?;
+        let _ = self.deliver_to(id); // as above
         Ok(Created {
             workspace_id: id.clone(),
             token,
@@ -69,14 +77,11 @@ impl Progress {
         let (before, number) = table::standing(writing.sql(), &made.id)?;
         let time = self.moment(writing)?;
         let moved = before.moved_to(to);
-        if let Ok(standing) = moved {
-            table::insert_move(writing.sql(), &made.id, number + 1, standing, reason, time)?;
-        }
         let kind = match moved {
             Ok(_) => Kind::fixed("workspace_state_changed"),
             Err(_) => Kind::fixed("workspace_state_refused"),
         };
-        writing.append(Draft {
+        let entry = writing.append(Draft {
             stream: Stream::from(&made.id),
             actor: by,
             kind: kind.into(),
@@ -85,6 +90,20 @@ impl Progress {
                 "workspace": made.id, "from": before.state, "to": to, "reason": reason, "timestamp": time,
             }),
         })?;
+        fault::point("progress.move.recorded");
+        if let Ok(standing) = moved {
+            let id = &made.id;
+            table::insert_move(
+                writing.sql(),
+                id,
+                number + 1,
+                standing,
+                reason,
+                time,
+                entry.seq,
+            )?;
+            fault::point("progress.move.kept");
+        }
         if moved.is_ok() && to == State::Failed {
             for child in table::children(writing.sql(), &made.id)? {
                 let (standing, _) = table::standing(writing.sql(), &child.id)?;

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use safepoint_model::{Clock, Entropy, Timestamp, WorkspaceId, next_after};
+use safepoint_model::{Clock, Entropy, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
-use safepoint_trail::{Trail, Writing, newest_time};
+use safepoint_trail::{Trail, Writing};
 use serde::Serialize;
 
 use crate::role::Name;
@@ -92,8 +92,8 @@ impl Progress {
         })
     }
 
-    /// The present, and later than everything that is recorded.
+    /// The present, and later than everything that is recorded. The next entry bears it.
     pub(crate) fn moment(&self, writing: &mut Writing<'_>) -> Result<Timestamp, ProgressError> {
-        Ok(next_after(newest_time(writing.sql())?, &*self.clock))
+        Ok(writing.moment())
     }
 }

@@ -6,7 +6,7 @@ use safepoint_model::{SignalId, Timestamp, WorkspaceId};
 use serde::Serialize;
 
 use crate::role::BaseRole;
-use crate::state::State;
+use crate::state::{Standing, State};
 use crate::words::words;
 
 words! {
@@ -52,6 +52,15 @@ impl SignalType {
             _ => None,
         }
     }
+}
+
+/// The move that an agent's signal makes of a workspace that stands so, if there is one.
+///
+/// What was paused from outside is not taken up again by the agent itself.
+pub fn move_asked(standing: Standing, signal: SignalType) -> Option<State> {
+    let to = signal.asks_for()?;
+    let paused = standing.former.is_some() && to == State::Active;
+    (!paused && standing.moved_to(to).is_ok()).then_some(to)
 }
 
 /// Whether an agent in this role may emit it. What the runtime emits itself needs no leave.
@@ -106,6 +115,20 @@ mod tests {
             "ready started blocked checkpoint complete failed integrate acknowledged escalation suspend migrate"
         );
         assert!("progress".parse::<SignalType>().is_err());
+    }
+
+    #[test]
+    fn pr_01_an_agent_does_not_end_a_pause_itself() {
+        let active = Standing::NEW.moved_to(State::Active).unwrap();
+        let paused = active.moved_to(State::Suspended).unwrap();
+        assert_eq!(move_asked(paused, SignalType::Started), None);
+        assert_eq!(move_asked(paused, SignalType::Failed), Some(State::Failed));
+        let blocked = active.moved_to(State::Blocked).unwrap();
+        assert_eq!(
+            move_asked(blocked, SignalType::Started),
+            Some(State::Active)
+        );
+        assert_eq!(move_asked(active, SignalType::Checkpoint), None);
     }
 
     #[test]

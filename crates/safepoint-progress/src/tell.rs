@@ -1,16 +1,13 @@
-//! Signals: emitted in the transaction that they tell of, delivered in another.
-//!
-//! So a parent that cannot be told does not keep its child from working, and
-//! what was cut off in between is delivered by whoever comes next.
+//! Signals: emitted in the transaction that they tell of. Delivered they are in another.
 
 use safepoint_model::{SignalId, WorkspaceId};
-use safepoint_store::Durability;
+use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use crate::agent::actor;
 use crate::progress::Progress;
-use crate::signal::{Signal, SignalType, may_emit};
+use crate::signal::{Signal, SignalType, may_emit, move_asked};
 use crate::table::{self, Made};
 use crate::{ProgressError, Workspace};
 
@@ -53,15 +50,16 @@ impl Progress {
             }
             let signal = self.tell(writing, &made, actor(&made.role), kind, reason, about)?;
             let (standing, _) = table::standing(writing.sql(), id)?;
-            if let Some(to) = kind.asks_for()
-                && standing.moved_to(to).is_ok()
-            {
+            if let Some(to) = move_asked(standing, kind) {
                 self.transition(writing, &made, to, reason, actor(&made.role))?
                     .map_err(ProgressError::from)?;
             }
             Ok::<_, ProgressError>(Ok(signal))
         })??;
-        self.deliver()?;
+        fault::point("progress.signal.acknowledged");
+        // Emitted it is, whether or not it can be delivered now: an error would have it emitted
+        // twice. The move may also have made this workspace able to hear its own children.
+        let _ = self.deliver();
         Ok(signal)
     }
 
@@ -86,8 +84,7 @@ impl Progress {
             delivered_to: made.parent.clone(),
             delivered_at: None,
         };
-        table::insert_signal(writing.sql(), &signal)?;
-        writing.append(Draft {
+        let entry = writing.append(Draft {
             stream: Stream::from(&made.id),
             actor: by,
             kind: Kind::fixed("signal_emitted").into(),
@@ -97,46 +94,14 @@ impl Progress {
                 "reason": signal.reason, "ref": signal.about, "timestamp": timestamp,
             }),
         })?;
-        Ok(signal)
-    }
-
-    /// Delivers what waits, as far as parents can take it, and says how much that was.
-    ///
-    /// In order for each source, and each once, whoever else does the same.
-    pub fn deliver(&self) -> Result<usize, ProgressError> {
-        let nothing = self
-            .trail
-            .store()
-            .read(|sql| Ok::<_, ProgressError>(table::waiting(sql)?.is_empty()))?;
-        if nothing {
-            return Ok(0);
+        fault::point("progress.signal.recorded");
+        table::insert_signal(writing.sql(), &signal, entry.seq)?;
+        fault::point("progress.signal.kept");
+        if let Some(parent) = &made.parent {
+            table::put_in_line(writing.sql(), parent, &signal.id)?;
         }
-        self.trail.write(Durability::Sync, |writing| {
-            let mut delivered = 0;
-            for signal in table::waiting(writing.sql())? {
-                let Some(parent) = &signal.delivered_to else {
-                    continue;
-                };
-                let (standing, _) = table::standing(writing.sql(), parent)?;
-                if standing.state.holds_signals() || standing.state.is_terminal() {
-                    continue;
-                }
-                let time = self.moment(writing)?;
-                table::insert_delivery(writing.sql(), &signal.id, time)?;
-                writing.append(Draft {
-                    stream: Stream::from(parent),
-                    actor: protocol(),
-                    kind: Kind::fixed("signal_delivered").into(),
-                    action_id: None,
-                    body: json!({
-                        "signal_id": signal.id, "from": signal.from,
-                        "delivered_to": parent, "delivered_at": time,
-                    }),
-                })?;
-                delivered += 1;
-            }
-            Ok(delivered)
-        })
+        fault::point("progress.signal.in_line");
+        Ok(signal)
     }
 
     /// What a workspace emitted and was told, in order.

@@ -252,7 +252,7 @@ on_every_store! {
         refused(&room, "UPDATE progress_records SET status = 'final'");
         refused(&room, "UPDATE progress_moves SET state = 'closed'");
         if room.database() == Database::Sqlite {
-            refused(&room, "INSERT OR REPLACE INTO progress_records SELECT id, workspace, 3, (SELECT max(id) FROM progress_records), status, confidence, time + 99999999, body, proof, NULL, NULL FROM progress_records WHERE number = 1");
+            refused(&room, "INSERT OR REPLACE INTO progress_records SELECT id, workspace, 3, (SELECT max(id) FROM progress_records), status, confidence, time + 99999999, entry, body, proof, NULL, NULL FROM progress_records WHERE number = 1");
         }
         assert_eq!(progress.verify(&worker.workspace_id).unwrap().checked, 2);
         room.tamper("UPDATE progress_records SET status = 'final' WHERE number = 1");
@@ -268,7 +268,7 @@ on_every_store! {
         send(&progress, &worker, &body(Some(&first))).unwrap();
         room.tamper("DELETE FROM progress_records WHERE number = 2");
         let found = progress.verify(&worker.workspace_id).unwrap();
-        assert_eq!(found.first_bad.unwrap().reason, "it is in the trail, and not in the chain");
+        assert_eq!(found.first_bad.unwrap().reason, "it is in the trail, and not in the store");
     }
 
     fn pr_14_the_database_holds_the_chain_linear(room: Room) {
@@ -278,7 +278,7 @@ on_every_store! {
         let first = send(&progress, &worker, &body(None)).unwrap();
         let second = send(&progress, &worker, &body(Some(&first))).unwrap();
         let copy = |workspace: &WorkspaceId, number: i64, parent: &str| format!(
-            "INSERT INTO progress_records SELECT 'rec_new', '{workspace}', {number}, {parent}, status, confidence, time + 99999999, body, proof, NULL, NULL FROM progress_records WHERE id = '{}'", first.id);
+            "INSERT INTO progress_records SELECT 'rec_new', '{workspace}', {number}, {parent}, status, confidence, time + 99999999, entry, body, proof, NULL, NULL FROM progress_records WHERE id = '{}'", first.id);
         let (mine, theirs) = (&worker.workspace_id, &other.workspace_id);
         refused(&room, &copy(mine, 3, "NULL"));
         refused(&room, &copy(mine, 1, "NULL"));
@@ -290,7 +290,7 @@ on_every_store! {
         let taken: Result<u64, StoreError> = room.trail().store().write(Durability::Sync, |sql| sql.execute(&statement, &[]));
         assert_eq!(taken.unwrap(), 1);
         let found = progress.verify(mine).unwrap().first_bad;
-        assert_eq!(found.unwrap().reason, "it is in the chain, and not in the trail");
+        assert_eq!(found.unwrap().reason, "it is in the store, and not in the trail");
     }
 
     fn pr_14_of_64_writers_on_one_head_one_succeeds(room: Room) {

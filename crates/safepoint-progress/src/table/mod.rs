@@ -4,7 +4,7 @@ mod record;
 mod signal;
 mod workspace;
 
-use safepoint_store::{Row, StoreError};
+use safepoint_store::{Row, StoreError, Value};
 
 pub(crate) use record::*;
 pub(crate) use signal::*;
@@ -25,4 +25,9 @@ pub(crate) fn optional<T: std::str::FromStr>(
     row.optional_text(column)?
         .map(|text| parsed(text, column))
         .transpose()
+}
+
+/// A place in the trail, as a column has it.
+pub(crate) fn place(seq: u64) -> Value<'static> {
+    Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX))
 }

@@ -3,6 +3,8 @@
 use safepoint_model::{Digest, RecordId, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
+use super::place;
+
 /// A record as its row has it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredRecord {
@@ -10,12 +12,17 @@ pub(crate) struct StoredRecord {
     pub(crate) number: i64,
     pub(crate) parent: Option<String>,
     pub(crate) status: String,
+    pub(crate) confidence: String,
     pub(crate) time: i64,
+    pub(crate) entry: i64,
     pub(crate) body: Vec<u8>,
     pub(crate) proof: Vec<u8>,
+    pub(crate) request_key: Option<String>,
+    pub(crate) request_digest: Option<Vec<u8>>,
 }
 
-const RECORD: &str = "SELECT id, number, parent, status, time, body, proof FROM progress_records WHERE workspace = ?1";
+const COLUMNS: &str =
+    "id, number, parent, status, confidence, time, entry, body, proof, request_key, request_digest";
 
 fn read_record(row: &dyn Row) -> Result<StoredRecord, StoreError> {
     Ok(StoredRecord {
@@ -23,9 +30,13 @@ fn read_record(row: &dyn Row) -> Result<StoredRecord, StoreError> {
         number: row.integer(1)?,
         parent: row.optional_text(2)?.map(str::to_owned),
         status: row.text(3)?.to_owned(),
-        time: row.integer(4)?,
-        body: row.blob(5)?.to_vec(),
-        proof: row.blob(6)?.to_vec(),
+        confidence: row.text(4)?.to_owned(),
+        time: row.integer(5)?,
+        entry: row.integer(6)?,
+        body: row.blob(7)?.to_vec(),
+        proof: row.blob(8)?.to_vec(),
+        request_key: row.optional_text(9)?.map(str::to_owned),
+        request_digest: row.bytes(10)?.map(<[u8]>::to_vec),
     })
 }
 
@@ -33,7 +44,9 @@ pub(crate) fn head(
     sql: &mut dyn Sql,
     id: &WorkspaceId,
 ) -> Result<Option<StoredRecord>, StoreError> {
-    let statement = format!("{RECORD} ORDER BY number DESC LIMIT 1");
+    let statement = format!(
+        "SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 ORDER BY number DESC LIMIT 1"
+    );
     query_one(sql, &statement, &[Value::Text(id.as_str())], read_record)
 }
 
@@ -41,31 +54,57 @@ pub(crate) fn newest_final(
     sql: &mut dyn Sql,
     id: &WorkspaceId,
 ) -> Result<Option<StoredRecord>, StoreError> {
-    let statement = format!("{RECORD} AND status = 'final' ORDER BY number DESC LIMIT 1");
+    let statement = format!(
+        "SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 AND status = 'final' ORDER BY number DESC LIMIT 1"
+    );
     query_one(sql, &statement, &[Value::Text(id.as_str())], read_record)
 }
 
 pub(crate) fn chain(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Vec<StoredRecord>, StoreError> {
     query_all(
         sql,
-        &format!("{RECORD} ORDER BY number"),
+        &format!("SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 ORDER BY number"),
         &[Value::Text(id.as_str())],
         read_record,
     )
 }
 
-/// The record that was made under a request key, and the digest of what was asked for.
+/// The records of a workspace behind a number, a page of them.
+pub(crate) fn records_after(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    number: i64,
+    most: u32,
+) -> Result<Vec<StoredRecord>, StoreError> {
+    let statement = format!(
+        "SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 AND number > ?2 ORDER BY number LIMIT {most}"
+    );
+    let values = [Value::Text(id.as_str()), Value::Integer(number)];
+    query_all(sql, &statement, &values, read_record)
+}
+
+/// The record of this id in a workspace.
+pub(crate) fn record(
+    sql: &mut dyn Sql,
+    workspace: &WorkspaceId,
+    id: &RecordId,
+) -> Result<Option<StoredRecord>, StoreError> {
+    let statement =
+        format!("SELECT {COLUMNS} FROM progress_records WHERE id = ?2 AND workspace = ?1");
+    let values = [Value::Text(workspace.as_str()), Value::Text(id.as_str())];
+    query_one(sql, &statement, &values, read_record)
+}
+
+/// The record that was made under a request key.
 pub(crate) fn keyed(
     sql: &mut dyn Sql,
     id: &WorkspaceId,
     key: &str,
-) -> Result<Option<(StoredRecord, Vec<u8>)>, StoreError> {
-    query_one(
-        sql,
-        "SELECT id, number, parent, status, time, body, proof, request_digest FROM progress_records WHERE workspace = ?1 AND request_key = ?2",
-        &[Value::Text(id.as_str()), Value::Text(key)],
-        |row| Ok((read_record(row)?, row.blob(7)?.to_vec())),
-    )
+) -> Result<Option<StoredRecord>, StoreError> {
+    let statement =
+        format!("SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 AND request_key = ?2");
+    let values = [Value::Text(id.as_str()), Value::Text(key)];
+    query_one(sql, &statement, &values, read_record)
 }
 
 /// What to find a record by, for one who asks again.
@@ -80,11 +119,12 @@ pub(crate) fn insert_record(
     number: i64,
     body: &[u8],
     proof: &Digest,
+    entry: u64,
     key: Option<&RequestKey<'_>>,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "INSERT INTO progress_records (id, workspace, number, parent, status, confidence, time, body, proof, request_key, request_digest) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        "INSERT INTO progress_records (id, workspace, number, parent, status, confidence, time, entry, body, proof, request_key, request_digest) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         &[
             Value::Text(record.id.as_str()),
             Value::Text(record.workspace.as_str()),
@@ -93,6 +133,7 @@ pub(crate) fn insert_record(
             Value::Text(record.status.as_str()),
             Value::Text(record.confidence.as_str()),
             Value::Integer(record.timestamp.as_micros()),
+            place(entry),
             Value::Blob(body),
             Value::Blob(proof.as_bytes()),
             key.map(|key| key.key).into(),

@@ -1,15 +1,38 @@
-//! Signals, and which of them were delivered.
+//! Signals, which of them were delivered, and which wait.
 
 use safepoint_model::{SignalId, Timestamp, WorkspaceId};
-use safepoint_store::{Row, Sql, StoreError, Value, query_all};
+use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{optional, parsed};
+use super::{optional, parsed, place};
 use crate::signal::Signal;
 
-pub(crate) fn insert_signal(sql: &mut dyn Sql, signal: &Signal) -> Result<(), StoreError> {
+/// A signal as its row has it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredSignal {
+    pub(crate) number: i64,
+    pub(crate) entry: i64,
+    pub(crate) signal: Signal,
+}
+
+/// A delivery as its row has it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredDelivery {
+    pub(crate) number: i64,
+    pub(crate) entry: i64,
+    pub(crate) signal: String,
+    pub(crate) time: i64,
+    /// Where the signal came from, if there is such a signal.
+    pub(crate) from: Option<String>,
+}
+
+pub(crate) fn insert_signal(
+    sql: &mut dyn Sql,
+    signal: &Signal,
+    entry: u64,
+) -> Result<(), StoreError> {
     sql.execute(
-        "INSERT INTO progress_signals (id, workspace, number, type, reason, about, time, parent) \
-         VALUES (?1, ?2, (SELECT coalesce(max(number), 0) + 1 FROM progress_signals WHERE workspace = ?2), ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO progress_signals (id, workspace, number, type, reason, about, time, entry, parent) \
+         VALUES (?1, ?2, (SELECT coalesce(max(number), 0) + 1 FROM progress_signals WHERE workspace = ?2), ?3, ?4, ?5, ?6, ?7, ?8)",
         &[
             Value::Text(signal.id.as_str()),
             Value::Text(signal.from.as_str()),
@@ -17,13 +40,14 @@ pub(crate) fn insert_signal(sql: &mut dyn Sql, signal: &Signal) -> Result<(), St
             signal.reason.as_deref().into(),
             signal.about.as_deref().into(),
             Value::Integer(signal.timestamp.as_micros()),
+            place(entry),
             signal.delivered_to.as_ref().map(WorkspaceId::as_str).into(),
         ],
     )
     .map(drop)
 }
 
-const SIGNAL: &str = "SELECT s.id, s.workspace, s.type, s.reason, s.about, s.time, s.parent, coalesce(d.time, -1) \
+const SIGNAL: &str = "SELECT s.id, s.workspace, s.type, s.reason, s.about, s.time, s.parent, coalesce(d.time, -1), s.number, s.entry \
      FROM progress_signals s LEFT JOIN progress_deliveries d ON d.signal = s.id";
 
 fn read_signal(row: &dyn Row) -> Result<Signal, StoreError> {
@@ -40,28 +64,165 @@ fn read_signal(row: &dyn Row) -> Result<Signal, StoreError> {
     })
 }
 
-/// What waits to be delivered, in the order in which it was emitted.
-pub(crate) fn waiting(sql: &mut dyn Sql) -> Result<Vec<Signal>, StoreError> {
-    let statement =
-        format!("{SIGNAL} WHERE d.signal IS NULL AND s.parent IS NOT NULL ORDER BY s.time, s.id");
-    query_all(sql, &statement, &[], read_signal)
+fn read_stored(row: &dyn Row) -> Result<StoredSignal, StoreError> {
+    Ok(StoredSignal {
+        number: row.integer(8)?,
+        entry: row.integer(9)?,
+        signal: read_signal(row)?,
+    })
 }
 
-/// What a workspace emitted, and what it was told by its children.
-pub(crate) fn signals_of(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Vec<Signal>, StoreError> {
+/// The signals of a workspace behind a number, a page of them.
+pub(crate) fn signals_after(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    number: i64,
+    most: u32,
+) -> Result<Vec<StoredSignal>, StoreError> {
     let statement =
-        format!("{SIGNAL} WHERE s.workspace = ?1 OR s.parent = ?1 ORDER BY s.time, s.id");
+        format!("{SIGNAL} WHERE s.workspace = ?1 AND s.number > ?2 ORDER BY s.number LIMIT {most}");
+    let values = [Value::Text(id.as_str()), Value::Integer(number)];
+    query_all(sql, &statement, &values, read_stored)
+}
+
+/// What a workspace was told behind a number, a page of it.
+pub(crate) fn deliveries_after(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    number: i64,
+    most: u32,
+) -> Result<Vec<StoredDelivery>, StoreError> {
+    query_all(
+        sql,
+        &format!(
+            "SELECT d.number, d.entry, d.signal, d.time, s.workspace FROM progress_deliveries d \
+             LEFT JOIN progress_signals s ON s.id = d.signal \
+             WHERE d.workspace = ?1 AND d.number > ?2 ORDER BY d.number LIMIT {most}"
+        ),
+        &[Value::Text(id.as_str()), Value::Integer(number)],
+        |row| {
+            Ok(StoredDelivery {
+                number: row.integer(0)?,
+                entry: row.integer(1)?,
+                signal: row.text(2)?.to_owned(),
+                time: row.integer(3)?,
+                from: row.optional_text(4)?.map(str::to_owned),
+            })
+        },
+    )
+}
+
+/// What a workspace emitted, what it was told by its children, and what it is still to be told.
+pub(crate) fn signals_of(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Vec<Signal>, StoreError> {
+    let statement = format!(
+        "{SIGNAL} WHERE s.workspace = ?1 \
+            OR s.id IN (SELECT signal FROM progress_deliveries WHERE workspace = ?1) \
+            OR s.id IN (SELECT signal FROM progress_waiting WHERE parent = ?1) \
+         ORDER BY s.time, s.id"
+    );
     query_all(sql, &statement, &[Value::Text(id.as_str())], read_signal)
+}
+
+/// Puts a signal into the line before its parent.
+pub(crate) fn put_in_line(
+    sql: &mut dyn Sql,
+    parent: &WorkspaceId,
+    signal: &SignalId,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO progress_waiting (parent, signal) VALUES (?1, ?2)",
+        &[Value::Text(parent.as_str()), Value::Text(signal.as_str())],
+    )
+    .map(drop)
+}
+
+/// The next parent, in the order of their ids, that something waits for.
+pub(crate) fn waited_for(
+    sql: &mut dyn Sql,
+    after: &str,
+) -> Result<Option<WorkspaceId>, StoreError> {
+    query_one(
+        sql,
+        "SELECT parent FROM progress_waiting WHERE parent > ?1 ORDER BY parent LIMIT 1",
+        &[Value::Text(after)],
+        |row| parsed(row.text(0)?, 0),
+    )
+}
+
+/// What waits for a parent, in the order in which it was emitted: ids rise with time.
+pub(crate) fn in_line(
+    sql: &mut dyn Sql,
+    parent: &WorkspaceId,
+    most: u32,
+) -> Result<Vec<Signal>, StoreError> {
+    let ids = query_all(
+        sql,
+        &format!(
+            "SELECT signal FROM progress_waiting WHERE parent = ?1 ORDER BY signal LIMIT {most}"
+        ),
+        &[Value::Text(parent.as_str())],
+        |row| Ok(row.text(0)?.to_owned()),
+    )?;
+    let statement = format!("{SIGNAL} WHERE s.id = ?1");
+    let mut signals = Vec::with_capacity(ids.len());
+    for id in ids {
+        let found = query_one(sql, &statement, &[Value::Text(&id)], read_signal)?;
+        signals.extend(found);
+    }
+    Ok(signals)
+}
+
+/// Takes a signal out of the line.
+pub(crate) fn leave_line(
+    sql: &mut dyn Sql,
+    parent: &WorkspaceId,
+    signal: &SignalId,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "DELETE FROM progress_waiting WHERE parent = ?1 AND signal = ?2",
+        &[Value::Text(parent.as_str()), Value::Text(signal.as_str())],
+    )
+    .map(drop)
+}
+
+/// Takes the whole line before a parent away.
+pub(crate) fn no_line(sql: &mut dyn Sql, parent: &WorkspaceId) -> Result<(), StoreError> {
+    sql.execute(
+        "DELETE FROM progress_waiting WHERE parent = ?1",
+        &[Value::Text(parent.as_str())],
+    )
+    .map(drop)
+}
+
+/// Signals that the parent was never told, and that stand in no line, with that parent.
+pub(crate) fn forgotten(sql: &mut dyn Sql) -> Result<Vec<(WorkspaceId, SignalId)>, StoreError> {
+    query_all(
+        sql,
+        "SELECT s.parent, s.id FROM progress_signals s WHERE s.parent IS NOT NULL \
+         AND NOT EXISTS (SELECT 1 FROM progress_deliveries d WHERE d.signal = s.id) \
+         AND NOT EXISTS (SELECT 1 FROM progress_waiting w WHERE w.parent = s.parent AND w.signal = s.id) \
+         ORDER BY s.id",
+        &[],
+        |row| Ok((parsed(row.text(0)?, 0)?, parsed(row.text(1)?, 1)?)),
+    )
 }
 
 pub(crate) fn insert_delivery(
     sql: &mut dyn Sql,
     id: &SignalId,
+    parent: &WorkspaceId,
     time: Timestamp,
+    entry: u64,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "INSERT INTO progress_deliveries (signal, time) VALUES (?1, ?2)",
-        &[Value::Text(id.as_str()), Value::Integer(time.as_micros())],
+        "INSERT INTO progress_deliveries (signal, workspace, number, time, entry) \
+         VALUES (?1, ?2, (SELECT coalesce(max(number), 0) + 1 FROM progress_deliveries WHERE workspace = ?2), ?3, ?4)",
+        &[
+            Value::Text(id.as_str()),
+            Value::Text(parent.as_str()),
+            Value::Integer(time.as_micros()),
+            place(entry),
+        ],
     )
     .map(drop)
 }

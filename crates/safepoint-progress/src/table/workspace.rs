@@ -3,7 +3,7 @@
 use safepoint_model::{Digest, Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{optional, parsed};
+use super::{optional, parsed, place};
 use crate::ProgressError;
 use crate::role::Name;
 use crate::state::{Standing, State};
@@ -17,10 +17,33 @@ pub(crate) struct Made {
     pub(crate) parent: Option<WorkspaceId>,
     pub(crate) role: Name,
     pub(crate) directive: Option<String>,
+    pub(crate) originator: String,
     pub(crate) created: Timestamp,
+    pub(crate) entry: i64,
 }
 
-const MADE: &str = "SELECT id, run, parent, role, directive, created FROM progress_workspaces";
+/// A move as its row has it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredMove {
+    pub(crate) number: i64,
+    pub(crate) entry: i64,
+    pub(crate) state: String,
+    pub(crate) former: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) time: i64,
+}
+
+/// A binding as its row has it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredBinding {
+    pub(crate) number: i64,
+    pub(crate) entry: i64,
+    pub(crate) digest: Option<Vec<u8>>,
+    pub(crate) time: i64,
+}
+
+const MADE: &str =
+    "SELECT id, run, parent, role, directive, created, originator, entry FROM progress_workspaces";
 
 fn read_made(row: &dyn Row) -> Result<Made, StoreError> {
     Ok(Made {
@@ -30,6 +53,8 @@ fn read_made(row: &dyn Row) -> Result<Made, StoreError> {
         role: parsed(row.text(3)?, 3)?,
         directive: row.optional_text(4)?.map(str::to_owned),
         created: Timestamp::from_micros(row.integer(5)?),
+        originator: row.text(6)?.to_owned(),
+        entry: row.integer(7)?,
     })
 }
 
@@ -50,6 +75,15 @@ pub(crate) fn all_made(sql: &mut dyn Sql) -> Result<Vec<Made>, StoreError> {
     query_all(sql, &format!("{MADE} ORDER BY created, id"), &[], read_made)
 }
 
+/// How many workspaces there are.
+pub(crate) fn count_made(sql: &mut dyn Sql) -> Result<u64, ProgressError> {
+    let statement = "SELECT count(*) FROM progress_workspaces";
+    let count = query_one(sql, statement, &[], |row| row.integer(0))?;
+    Ok(count
+        .and_then(|count| u64::try_from(count).ok())
+        .unwrap_or(0))
+}
+
 pub(crate) fn children(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Vec<Made>, StoreError> {
     let statement = format!("{MADE} WHERE parent = ?1 ORDER BY created, id");
     query_all(sql, &statement, &[Value::Text(id.as_str())], read_made)
@@ -58,20 +92,20 @@ pub(crate) fn children(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Vec<Made>,
 pub(crate) fn insert_made(
     sql: &mut dyn Sql,
     made: &Made,
-    originator: &str,
     taxonomy: Option<&str>,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "INSERT INTO progress_workspaces (id, run, parent, role, originator, directive, taxonomy, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO progress_workspaces (id, run, parent, role, originator, directive, taxonomy, created, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         &[
             Value::Text(made.id.as_str()),
             Value::Text(made.run.as_str()),
             made.parent.as_ref().map(WorkspaceId::as_str).into(),
             Value::Text(made.role.as_str()),
-            Value::Text(originator),
+            Value::Text(&made.originator),
             made.directive.as_deref().into(),
             taxonomy.into(),
             Value::Integer(made.created.as_micros()),
+            Value::Integer(made.entry),
         ],
     )
     .map(drop)
@@ -118,9 +152,10 @@ pub(crate) fn insert_move(
     standing: Standing,
     reason: Option<&str>,
     time: Timestamp,
+    entry: u64,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "INSERT INTO progress_moves (workspace, number, state, former, reason, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO progress_moves (workspace, number, state, former, reason, time, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         &[
             Value::Text(id.as_str()),
             Value::Integer(number),
@@ -128,9 +163,73 @@ pub(crate) fn insert_move(
             standing.former.map(State::as_str).into(),
             reason.into(),
             Value::Integer(time.as_micros()),
+            place(entry),
         ],
     )
     .map(drop)
+}
+
+/// The moves of a workspace behind a number, a page of them.
+pub(crate) fn moves_after(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    number: i64,
+    most: u32,
+) -> Result<Vec<StoredMove>, StoreError> {
+    query_all(
+        sql,
+        &format!(
+            "SELECT number, entry, state, former, reason, time FROM progress_moves \
+             WHERE workspace = ?1 AND number > ?2 ORDER BY number LIMIT {most}"
+        ),
+        &[Value::Text(id.as_str()), Value::Integer(number)],
+        |row| {
+            Ok(StoredMove {
+                number: row.integer(0)?,
+                entry: row.integer(1)?,
+                state: row.text(2)?.to_owned(),
+                former: row.optional_text(3)?.map(str::to_owned),
+                reason: row.optional_text(4)?.map(str::to_owned),
+                time: row.integer(5)?,
+            })
+        },
+    )
+}
+
+/// The place in the trail of the last move of a workspace; -1 before the first.
+pub(crate) fn last_move(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<i64, StoreError> {
+    let last = query_one(
+        sql,
+        "SELECT entry FROM progress_moves WHERE workspace = ?1 ORDER BY number DESC LIMIT 1",
+        &[Value::Text(id.as_str())],
+        |row| row.integer(0),
+    )?;
+    Ok(last.unwrap_or(-1))
+}
+
+/// The bindings of a workspace behind a number, a page of them.
+pub(crate) fn bindings_after(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    number: i64,
+    most: u32,
+) -> Result<Vec<StoredBinding>, StoreError> {
+    query_all(
+        sql,
+        &format!(
+            "SELECT number, entry, digest, time FROM progress_bindings \
+             WHERE workspace = ?1 AND number > ?2 ORDER BY number LIMIT {most}"
+        ),
+        &[Value::Text(id.as_str()), Value::Integer(number)],
+        |row| {
+            Ok(StoredBinding {
+                number: row.integer(0)?,
+                entry: row.integer(1)?,
+                digest: row.bytes(2)?.map(<[u8]>::to_vec),
+                time: row.integer(3)?,
+            })
+        },
+    )
 }
 
 /// The digest of the token that counts; `None` while nobody gets in.
@@ -153,14 +252,16 @@ pub(crate) fn bind(
     id: &WorkspaceId,
     digest: Option<&Digest>,
     time: Timestamp,
+    entry: u64,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "INSERT INTO progress_bindings (workspace, number, digest, time) \
-         VALUES (?1, (SELECT count(*) + 1 FROM progress_bindings WHERE workspace = ?1), ?2, ?3)",
+        "INSERT INTO progress_bindings (workspace, number, digest, time, entry) \
+         VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM progress_bindings WHERE workspace = ?1), ?2, ?3, ?4)",
         &[
             Value::Text(id.as_str()),
             digest.map(|digest| digest.as_bytes().as_slice()).into(),
             Value::Integer(time.as_micros()),
+            place(entry),
         ],
     )
     .map(drop)

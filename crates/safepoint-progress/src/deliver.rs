@@ -1,0 +1,124 @@
+//! Delivery: parents are told what their children emitted, in order and once each.
+//!
+//! It is a transaction of its own, so a parent that cannot be told does not
+//! keep its child from working. What waits stands in a line before its parent;
+//! only lines are looked at, never what was delivered before. A record or a
+//! signal is never taken back because its delivery failed.
+
+use safepoint_model::WorkspaceId;
+use safepoint_store::{Durability, fault};
+use safepoint_trail::{Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use crate::ProgressError;
+use crate::progress::Progress;
+use crate::signal::Signal;
+use crate::state::State;
+use crate::table;
+use crate::tell::protocol;
+
+/// How many are delivered in one transaction.
+const AT_ONCE: u32 = 500;
+
+/// How safe a delivery is when it is told of.
+///
+/// A power cut may take the newest deliveries, never one from the middle: all transactions of a
+/// store are one log, and each that is synced brings those before it to disk. With a delivery
+/// its row, its entry and its leaving of the line are lost together, and so the signal waits
+/// again and is delivered by whoever comes next. The head outside the database moves only when
+/// a commit is on disk, so the trail never knows more than the store. Emission, which was
+/// acknowledged to the agent, is synced.
+const DELIVERY: Durability = Durability::Async;
+
+impl Progress {
+    /// Delivers what waits, as far as parents can take it, and says how much that was.
+    ///
+    /// In order for each source, and each once, whoever else does the same. Reads only, when
+    /// nothing waits or nobody can take it.
+    pub fn deliver(&self) -> Result<usize, ProgressError> {
+        let mut delivered = 0;
+        let mut after = String::new();
+        loop {
+            let next = self.trail.store().read(|sql| {
+                let Some(parent) = table::waited_for(sql, &after)? else {
+                    return Ok::<_, ProgressError>(None);
+                };
+                let (standing, _) = table::standing(sql, &parent)?;
+                Ok(Some((parent, standing.state)))
+            })?;
+            let Some((parent, state)) = next else {
+                return Ok(delivered);
+            };
+            if !state.holds_signals() {
+                delivered += self.deliver_to(&parent)?;
+            }
+            parent.as_str().clone_into(&mut after);
+        }
+    }
+
+    /// Delivers what waits for one parent, if it can take it.
+    pub(crate) fn deliver_to(&self, parent: &WorkspaceId) -> Result<usize, ProgressError> {
+        let mut delivered = 0;
+        loop {
+            let now = self.trail.write(DELIVERY, |writing| {
+                let (standing, _) = table::standing(writing.sql(), parent)?;
+                self.deliver_some(writing, parent, standing.state)
+            })?;
+            delivered += now;
+            if now < AT_ONCE as usize {
+                return Ok(delivered);
+            }
+        }
+    }
+
+    fn deliver_some(
+        &self,
+        writing: &mut Writing<'_>,
+        parent: &WorkspaceId,
+        state: State,
+    ) -> Result<usize, ProgressError> {
+        if state.holds_signals() {
+            return Ok(0);
+        }
+        if state.is_terminal() {
+            // Nobody is there to be told any more: they stay emitted, and are not looked at again.
+            table::no_line(writing.sql(), parent)?;
+            return Ok(0);
+        }
+        let waiting = table::in_line(writing.sql(), parent, AT_ONCE)?;
+        for signal in &waiting {
+            // A line is only where to look: what counts is what was emitted and delivered.
+            if signal.delivered_at.is_none() && signal.delivered_to.as_ref() == Some(parent) {
+                self.deliver_one(writing, parent, signal)?;
+            } else {
+                table::leave_line(writing.sql(), parent, &signal.id)?;
+            }
+        }
+        Ok(waiting.len())
+    }
+
+    fn deliver_one(
+        &self,
+        writing: &mut Writing<'_>,
+        parent: &WorkspaceId,
+        signal: &Signal,
+    ) -> Result<(), ProgressError> {
+        let time = self.moment(writing)?;
+        let entry = writing.append(Draft {
+            stream: Stream::from(parent),
+            actor: protocol(),
+            kind: Kind::fixed("signal_delivered").into(),
+            action_id: None,
+            body: json!({
+                "signal_id": signal.id, "from": signal.from,
+                "delivered_to": parent, "delivered_at": time,
+            }),
+        })?;
+        fault::point("progress.deliver.recorded");
+        table::insert_delivery(writing.sql(), &signal.id, parent, time, entry.seq)?;
+        fault::point("progress.deliver.kept");
+        table::leave_line(writing.sql(), parent, &signal.id)?;
+        fault::point("progress.deliver.out_of_line");
+        Ok(())
+    }
+}

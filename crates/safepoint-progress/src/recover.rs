@@ -1,0 +1,258 @@
+//! Recovery: what was cut off is brought to its end by whoever comes next.
+//!
+//! A transaction is there as a whole or not at all, so little can be cut off:
+//! deliveries, and moves that a signal asked for. [`Progress::resume`] is for
+//! the beginning of every command and costs a look at the lines of waiting
+//! signals. [`Progress::recover`] believes nothing: it verifies the trail,
+//! builds the states anew from it and compares them with the tables. Timers
+//! are computed from what is kept, and times are later than the newest entry
+//! by construction: neither has anything to be recovered.
+//!
+//! Each step can be done again. Whoever is killed in the middle of a recovery
+//! leaves less to do, and nothing else.
+
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use safepoint_model::{Span, Timestamp, WorkspaceId};
+use safepoint_store::{Durability, Flow, fault};
+use safepoint_trail::{Draft, FieldFilter, Kind, Query, Stream, TrailError, Writing, newest_time};
+use serde::Serialize;
+
+use crate::ProgressError;
+use crate::agent::actor;
+use crate::presence::Presence;
+use crate::progress::Progress;
+use crate::table::{self, Made};
+use crate::tell::protocol;
+use crate::verify::{Asked, Compared, Fault, Subject, TrailIs};
+use crate::violation::{ActionTaken, Violation, Wrong};
+
+/// What a recovery found and did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recovered {
+    /// How long nothing had been recorded before it.
+    pub downtime: Span,
+    /// How many workspaces are as the trail tells.
+    pub workspaces_recovered: u64,
+    /// How many are not.
+    pub workspaces_failed: u64,
+    /// How many signals were put into line anew, or were still in it and could be delivered.
+    pub signals_requeued: u64,
+    /// How many moves were made that a signal had asked for.
+    pub transitions_made: u64,
+    /// How many entries of the trail were read.
+    pub trail_entries_examined: u64,
+    /// How many entries could not be believed: with one there is no recovery.
+    pub quarantined_entries: u64,
+    /// What is not as the trail tells. The trail has it as `integrity_violation`.
+    #[serde(skip)]
+    pub faults: Vec<(WorkspaceId, Fault)>,
+}
+
+impl Recovered {
+    fn after(downtime: Span) -> Self {
+        Self {
+            downtime,
+            workspaces_recovered: 0,
+            workspaces_failed: 0,
+            signals_requeued: 0,
+            transitions_made: 0,
+            trail_entries_examined: 0,
+            quarantined_entries: 0,
+            faults: Vec::new(),
+        }
+    }
+}
+
+impl Progress {
+    /// Brings to its end what others left undone. For the beginning of every command.
+    ///
+    /// What waits is delivered; that needs no recovery to be told of, since it may be the work
+    /// of somebody who is about to do it. Only if a process is found to have been cut off, it
+    /// is recorded.
+    pub fn resume(&self, presence: &Presence) -> Result<Option<Recovered>, ProgressError> {
+        let since = self.silence()?;
+        let delivered = self.deliver()?;
+        if !presence.found_cut_off() {
+            return Ok(None);
+        }
+        let mut recovered = Recovered::after(since);
+        recovered.signals_requeued = delivered as u64;
+        recovered.workspaces_recovered = self.trail.store().read(table::count_made)?;
+        self.tell_recovered(&recovered)?;
+        presence.settle()?;
+        Ok(Some(recovered))
+    }
+
+    /// Recovers everything: the trail verified, the states compared, what was cut off done.
+    ///
+    /// A trail that does not verify stops it, with the first bad entry in the error. A last
+    /// write that a crash has torn is not there at all, and no tampering.
+    pub fn recover(&self) -> Result<Recovered, ProgressError> {
+        let downtime = self.silence()?;
+        let verification = self.trail.verify(|_| {})?;
+        if let Some(bad) = verification.first_bad {
+            return Err(TrailError::Tampered(bad).into());
+        }
+        fault::point("progress.recover.verified");
+        let mut recovered = Recovered::after(downtime);
+        recovered.trail_entries_examined = verification.checked;
+        let all: Vec<Made> = self
+            .trail
+            .store()
+            .read(|sql| Ok::<_, ProgressError>(table::all_made(sql)?))?;
+        let mut asked = Vec::new();
+        for (made, compared) in self.compare_all(all)? {
+            match compared.verified.first_bad {
+                Some(fault) => recovered.faults.push((made.id, fault)),
+                None => asked.extend(compared.asked.map(|asked| (made, asked))),
+            }
+        }
+        recovered.workspaces_failed = recovered.faults.len() as u64;
+        fault::point("progress.recover.compared");
+        for (id, fault) in &recovered.faults {
+            self.tell_fault(id, fault)?;
+        }
+        for (made, asked) in asked {
+            recovered.transitions_made += u64::from(self.make_up(&made, &asked)?);
+            fault::point("progress.recover.moved");
+        }
+        self.line_up()?;
+        fault::point("progress.recover.lined_up");
+        recovered.signals_requeued = self.deliver()? as u64;
+        fault::point("progress.recover.delivered");
+        let all = self.trail.store().read(table::count_made)?;
+        recovered.workspaces_recovered = all.saturating_sub(recovered.workspaces_failed);
+        self.tell_recovered(&recovered)?;
+        fault::point("progress.recover.told");
+        Ok(recovered)
+    }
+
+    /// How long ago the newest entry was made.
+    fn silence(&self) -> Result<Span, ProgressError> {
+        let newest = self.trail.store().read(newest_time)?;
+        let newest = newest.map_or(0, Timestamp::as_micros);
+        let silence = self.clock.now().as_micros().saturating_sub(newest);
+        // A clock that was set back says nothing of how long it was.
+        Ok(Span::from_micros(u64::try_from(silence).unwrap_or(0)))
+    }
+
+    /// Compares all workspaces with the trail, on all cores.
+    fn compare_all(&self, all: Vec<Made>) -> Result<Vec<(Made, Compared)>, ProgressError> {
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || -> Result<(), ProgressError> {
+            while let Some(made) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let compared = self.compare(&made.id, TrailIs::Verified)?;
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.push((made.clone(), compared));
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            others
+                .into_iter()
+                .map(|other| match other.join() {
+                    Ok(done) => done,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+                .fold(own, Result::and)
+        })?;
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_by(|(one, _), (other, _)| {
+            (one.created, &one.id).cmp(&(other.created, &other.id))
+        });
+        Ok(found)
+    }
+
+    /// Makes the move that a recorded signal asked for, if it is still missing.
+    fn make_up(&self, made: &Made, asked: &Asked) -> Result<bool, ProgressError> {
+        self.trail.write(Durability::Sync, |writing| {
+            let (standing, _) = table::standing(writing.sql(), &made.id)?;
+            let since = table::last_move(writing.sql(), &made.id)?;
+            let missing = u64::try_from(since).is_ok_and(|since| since < asked.seq) || since < 0;
+            if !missing || standing.moved_to(asked.to).is_err() {
+                return Ok(false); // somebody else was faster
+            }
+            let reason = asked.reason.as_deref();
+            self.transition(writing, made, asked.to, reason, actor(&made.role))?
+                .map_err(ProgressError::from)?;
+            Ok(true)
+        })
+    }
+
+    /// Puts into line what was emitted, not delivered, and stands in none.
+    fn line_up(&self) -> Result<(), ProgressError> {
+        let forgotten = self.trail.store().read(table::forgotten)?;
+        if forgotten.is_empty() {
+            return Ok(());
+        }
+        self.trail.write(Durability::Sync, |writing| {
+            for (parent, signal) in table::forgotten(writing.sql())? {
+                let (standing, _) = table::standing(writing.sql(), &parent)?;
+                if !standing.state.is_terminal() {
+                    table::put_in_line(writing.sql(), &parent, &signal)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Records that a workspace is not as the trail tells, unless that is known.
+    fn tell_fault(&self, id: &WorkspaceId, fault: &Fault) -> Result<(), ProgressError> {
+        let subject = fault.id.clone().unwrap_or_else(|| id.to_string());
+        let is_known = Query {
+            streams: vec![Stream::store()],
+            kind: Some("integrity_violation".to_owned()),
+            fields: [("subject_id", subject.as_str()), ("actual", fault.reason)]
+                .map(|(name, value)| FieldFilter {
+                    path: vec![name.to_owned()],
+                    value: value.to_owned(),
+                })
+                .to_vec(),
+            ..Query::default()
+        };
+        let mut known = false;
+        self.trail.entries(&is_known, |_| {
+            known = true;
+            Ok::<_, ProgressError>(Flow::Enough)
+        })?;
+        if known {
+            return Ok(());
+        }
+        let violation = Violation {
+            subject_type: fault.subject,
+            subject_id: subject,
+            violation: match fault.subject {
+                Subject::Checkpoint => Wrong::HashMismatch,
+                _ => Wrong::ChainBroken,
+            },
+            expected: None,
+            actual: Some(fault.reason.to_owned()),
+            action_taken: ActionTaken::Flagged,
+        };
+        self.trail.write(Durability::Sync, |writing| {
+            self.record_violation(writing, &violation).map(drop)
+        })
+    }
+
+    fn tell_recovered(&self, recovered: &Recovered) -> Result<(), ProgressError> {
+        let body = serde_json::to_value(recovered).unwrap_or_default();
+        self.trail
+            .write(Durability::Sync, |writing: &mut Writing<'_>| {
+                writing.append(Draft {
+                    stream: Stream::store(),
+                    actor: protocol(),
+                    kind: Kind::fixed("recovery_completed").into(),
+                    action_id: None,
+                    body,
+                })?;
+                Ok(())
+            })
+    }
+}

@@ -1,0 +1,81 @@
+//! What entries tell of what is kept. Fields that are not compared are not read.
+
+use safepoint_model::{Digest, RecordId, SignalId, Timestamp, WorkspaceId};
+use serde::Deserialize;
+
+use crate::record::{Confidence, Status};
+use crate::role::Name;
+use crate::signal::SignalType;
+use crate::state::State;
+
+#[derive(Deserialize)]
+pub(super) struct WorkspaceTold {
+    pub(super) workspace: WorkspaceId,
+    pub(super) run: WorkspaceId,
+    pub(super) parent: Option<WorkspaceId>,
+    pub(super) role: Name,
+    pub(super) originator: String,
+    pub(super) agent: Digest,
+    pub(super) taxonomy: TaxonomyTold,
+    pub(super) directive: Option<Digest>,
+    pub(super) timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TaxonomyTold {
+    pub(super) digest: Digest,
+}
+
+#[derive(Deserialize)]
+pub(super) struct BindingTold {
+    pub(super) agent: Digest,
+    pub(super) timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+pub(super) struct MoveTold {
+    pub(super) from: State,
+    pub(super) to: State,
+    pub(super) reason: Option<String>,
+    pub(super) timestamp: Timestamp,
+}
+
+/// What an entry says of a record that was made.
+#[derive(Deserialize)]
+pub(crate) struct RecordTold {
+    pub(crate) checkpoint_id: RecordId,
+    pub(crate) workspace: WorkspaceId,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) status: Status,
+    pub(crate) confidence: Confidence,
+    pub(crate) parent: Option<RecordId>,
+    pub(crate) timestamp: Timestamp,
+    pub(crate) integrity: IntegrityTold,
+    pub(crate) request: Option<Digest>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct IntegrityTold {
+    pub(crate) proof: Digest,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SignalTold {
+    pub(super) signal_id: SignalId,
+    pub(super) from: WorkspaceId,
+    #[serde(rename = "type")]
+    pub(super) kind: SignalType,
+    pub(super) reason: Option<String>,
+    #[serde(rename = "ref")]
+    pub(super) about: Option<String>,
+    pub(super) timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+pub(super) struct DeliveryTold {
+    pub(super) signal_id: SignalId,
+    pub(super) from: WorkspaceId,
+    pub(super) delivered_to: WorkspaceId,
+    pub(super) delivered_at: Timestamp,
+}
