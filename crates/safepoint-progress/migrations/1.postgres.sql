@@ -9,6 +9,8 @@ CREATE TABLE progress_workspaces (
     originator TEXT NOT NULL,
     directive TEXT,
     taxonomy TEXT,
+    budget TEXT,
+    timeout BIGINT CHECK (timeout > 0),
     created BIGINT NOT NULL,
     entry BIGINT NOT NULL,
     CHECK ((parent IS NULL) = (run = id)),

@@ -9,6 +9,8 @@ CREATE TABLE progress_workspaces (
     originator TEXT NOT NULL,
     directive TEXT,
     taxonomy TEXT,
+    budget TEXT,
+    timeout INTEGER CHECK (timeout > 0),
     created INTEGER NOT NULL,
     entry INTEGER NOT NULL,
     CHECK ((parent IS NULL) = (run = id)),

@@ -41,6 +41,25 @@ pub struct Given<'a> {
     pub place: Option<&'a Place>,
 }
 
+impl Given<'_> {
+    /// What is wrong with it, if anything.
+    fn fault(&self, beginning: &Beginning<'_>) -> Option<&'static str> {
+        if self.directive.is_some_and(|text| text.contains('\0')) {
+            return Some("a directive holds no NUL characters");
+        }
+        if self.timeout.is_some_and(Span::is_zero) {
+            return Some("a timeout of no time at all leaves no time to work; give a longer one");
+        }
+        let limited = !self.budget.is_empty() || self.timeout.is_some() || self.task.is_some();
+        if limited && matches!(beginning, Beginning::Root(_)) {
+            return Some(
+                "the coordinator has no budget, no timeout and no task: those are for what is below it",
+            );
+        }
+        self.budget.fault()
+    }
+}
+
 /// A new workspace, and the only time that its token is seen.
 #[derive(Clone, Debug, Serialize)]
 pub struct Created {
@@ -58,10 +77,8 @@ impl Progress {
         given: &Given<'_>,
         by: &Actor,
     ) -> Result<Created, ProgressError> {
-        if given.directive.is_some_and(|text| text.contains('\0')) {
-            return Err(ProgressError::Refused(
-                "a directive holds no NUL characters".to_owned(),
-            ));
+        if let Some(fault) = given.fault(beginning) {
+            return Err(ProgressError::Refused(fault.to_owned()));
         }
         let id = match given.place {
             Some(place) => place.workspace.clone(),
@@ -84,6 +101,8 @@ impl Progress {
                 originator: by.as_str().to_owned(),
                 created,
                 entry: 0,
+                budget: given.budget,
+                timeout: given.timeout,
             };
             let document = taxonomy.document();
             let agent = token_digest(&id, &token);
@@ -97,6 +116,7 @@ impl Progress {
                     "originator": by, "agent": agent_mark(&agent),
                     "taxonomy": {"id": document.id, "version": document.version, "digest": digest_of(&taxonomy)?},
                     "directive": made.directive.as_deref().map(directive_digest),
+                    "budget": made.budget, "timeout": made.timeout, "task": given.task,
                     "timestamp": created,
                 }),
             })?;

@@ -97,7 +97,13 @@ impl Progress {
         if let Err(rejection) = taxonomy.permits(&made.role, &asked.kind, &asked.payload) {
             return Ok(Err(rejection));
         }
-        let (standing, _) = table::standing(writing.sql(), &made.id)?;
+        let timestamp = self.moment(writing)?;
+        let (mut standing, _) = table::standing(writing.sql(), &made.id)?;
+        let account = table::account(writing.sql(), &made.id)?.at(standing.state, timestamp);
+        // Whether somebody looked at the time before us changes nothing: it is up.
+        if self.time_out(writing, made, &account, standing.state)? {
+            (standing, _) = table::standing(writing.sql(), &made.id)?;
+        }
         if standing.state != State::Active {
             let detail = format!(
                 "the workspace is {}; checkpoints are made while it is active",
@@ -117,7 +123,6 @@ impl Progress {
             let detail = format!("`parent` is not the head of the chain, which is `{head}`");
             return Ok(Err(Rejection::new(Reason::InvalidParent, detail)));
         }
-        let timestamp = self.moment(writing)?;
         let made_record = Record {
             id: RecordId::new(timestamp, &*self.entropy)?,
             workspace: made.id.clone(),
@@ -133,10 +138,12 @@ impl Progress {
             timestamp,
         };
         let number = head.map_or(1, |head| head.number + 1);
-        self.keep(writing, made, &made_record, number, key)?;
+        let bytes = self.keep(writing, made, &made_record, number, key)?;
+        self.meter_record(writing, made, &made_record, bytes, account)?;
         Ok(Ok(made_record))
     }
 
+    /// Writes a record down and tells of it; says how many bytes it has.
     fn keep(
         &self,
         writing: &mut Writing<'_>,
@@ -144,7 +151,7 @@ impl Progress {
         record: &Record,
         number: i64,
         key: Option<&RequestKey<'_>>,
-    ) -> Result<(), ProgressError> {
+    ) -> Result<usize, ProgressError> {
         let body = record.to_canonical()?;
         let proof = record::proof(&record.id, &body);
         let request = key.map(|key| request_mark(key.key, key.digest.as_bytes()));
@@ -174,7 +181,7 @@ impl Progress {
             about,
         )?;
         fault::point("progress.record.told");
-        Ok(())
+        Ok(body.len())
     }
 }
 

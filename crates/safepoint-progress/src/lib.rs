@@ -5,13 +5,16 @@
 //! `taxonomy`, `record`, `meter`, `task`); [`Progress`] keeps what happens, in
 //! one transaction with the entries that tell of it. Its tables only grow.
 
+mod account;
 mod agent;
 mod begin;
 mod chain;
 mod create;
 mod deliver;
 mod error;
+mod limits;
 pub mod meter;
+mod metering;
 mod moves;
 mod place;
 mod presence;
@@ -33,6 +36,7 @@ mod words;
 pub use begin::{Beginning, Created, Given};
 pub use chain::Link;
 pub use error::ProgressError;
+pub use metering::Metered;
 pub use place::{Place, PlaceKind, Seen};
 pub use presence::Presence;
 pub use progress::{Progress, Workspace};
@@ -72,8 +76,14 @@ pub const FAULT_POINTS: [&str; 22] = [
 /// The tables of this crate.
 pub const COMPONENT: Component = Component {
     name: "progress",
-    migrations: &[Migration {
-        sqlite: include_str!("../migrations/1.sqlite.sql"),
-        postgres: include_str!("../migrations/1.postgres.sql"),
-    }],
+    migrations: &[
+        Migration {
+            sqlite: include_str!("../migrations/1.sqlite.sql"),
+            postgres: include_str!("../migrations/1.postgres.sql"),
+        },
+        Migration {
+            sqlite: include_str!("../migrations/2.sqlite.sql"),
+            postgres: include_str!("../migrations/2.postgres.sql"),
+        },
+    ],
 };

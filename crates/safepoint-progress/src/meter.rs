@@ -2,6 +2,7 @@
 //!
 //! Pure: three comparisons. What follows from them is done elsewhere.
 
+use safepoint_model::json::MAX_INTEGER;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -22,14 +23,17 @@ words! {
 }
 
 /// What was taken, in all or since some moment. Money is counted in millionths.
+///
+/// Tokens and money are known only where somebody reports them: until then they are not 0 but
+/// unknown, and nobody can disagree with what was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
     /// Tokens.
-    pub tokens: u64,
+    pub tokens: Option<u64>,
     /// Microseconds at work.
     pub wall_micros: u64,
     /// Millionths of the unit of cost.
-    pub cost_micros: u64,
+    pub cost_micros: Option<u64>,
     /// Bytes of records.
     pub record_bytes: u64,
 }
@@ -37,26 +41,31 @@ pub struct Meter {
 impl Meter {
     /// What came since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
+        let known = |now: Option<u64>, then: Option<u64>| {
+            now.map(|now| now.saturating_sub(then.unwrap_or(0)))
+        };
         Self {
-            tokens: self.tokens.saturating_sub(earlier.tokens),
+            tokens: known(self.tokens, earlier.tokens),
             wall_micros: self.wall_micros.saturating_sub(earlier.wall_micros),
-            cost_micros: self.cost_micros.saturating_sub(earlier.cost_micros),
+            cost_micros: known(self.cost_micros, earlier.cost_micros),
             record_bytes: self.record_bytes.saturating_sub(earlier.record_bytes),
         }
     }
 
-    fn of(&self, dimension: Dimension) -> u64 {
+    /// What was taken of it; `None` where nobody counted.
+    fn of(&self, dimension: Dimension) -> Option<u64> {
         match dimension {
             Dimension::Tokens => self.tokens,
-            Dimension::WallTime => self.wall_micros,
+            Dimension::WallTime => Some(self.wall_micros),
             Dimension::Cost => self.cost_micros,
-            Dimension::RecordBytes => self.record_bytes,
+            Dimension::RecordBytes => Some(self.record_bytes),
         }
     }
 
-    /// The value as it is shown: tokens, seconds, units of cost or bytes.
+    /// The value as it is shown: tokens, seconds, units of cost or bytes; null where nobody counted.
     pub fn shown(&self, dimension: Dimension) -> Value {
-        shown(dimension, self.of(dimension))
+        self.of(dimension)
+            .map_or(Value::Null, |amount| shown(dimension, amount))
     }
 }
 
@@ -71,7 +80,12 @@ fn shown(dimension: Dimension, amount: u64) -> Value {
 /// Millionths of a cost.
 pub fn cost_micros(cost: f64) -> u64 {
     // A cast saturates, and takes what is no number for 0.
-    (cost * 1e6).round() as u64
+    ((cost * 1e6).round() as u64).min(MAX_INTEGER)
+}
+
+/// Whether money can be so much.
+pub(crate) fn is_cost(cost: f64) -> bool {
+    cost.is_finite() && cost >= 0.0
 }
 
 /// What a workspace may take. Nothing given is no limit.
@@ -93,7 +107,7 @@ pub struct Budget {
 }
 
 /// The part of a limit, in hundredths, from which on there is a warning.
-const WARNING_FROM: u128 = 80;
+pub(crate) const WARNING_FROM: u64 = 80;
 
 /// A limit that is near or passed.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +123,23 @@ pub struct Strain {
 }
 
 impl Budget {
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is wrong with the limits, if anything.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        if self.cost.is_some_and(|cost| !is_cost(cost)) {
+            return Some("the limit of a cost is not a number from 0 on");
+        }
+        let large = |limit: Option<u64>| limit.is_some_and(|limit| limit > MAX_INTEGER);
+        if large(self.tokens) || large(self.checkpoint_bytes) {
+            return Some("a limit is too large");
+        }
+        None
+    }
+
     fn limit(&self, dimension: Dimension) -> Option<u64> {
         match dimension {
             Dimension::Tokens => self.tokens,
@@ -121,12 +152,14 @@ impl Budget {
     /// The limits that are near or passed.
     pub fn strains(&self, meter: &Meter) -> Vec<Strain> {
         let strain = |dimension: &Dimension| {
-            let (limit, used) = (self.limit(*dimension)?, meter.of(*dimension));
-            (u128::from(used) * 100 >= u128::from(limit) * WARNING_FROM).then(|| Strain {
-                dimension: *dimension,
-                is_exceeded: used > limit,
-                used: shown(*dimension, used),
-                limit: shown(*dimension, limit),
+            let (limit, used) = (self.limit(*dimension)?, meter.of(*dimension)?);
+            (u128::from(used) * 100 >= u128::from(limit) * u128::from(WARNING_FROM)).then(|| {
+                Strain {
+                    dimension: *dimension,
+                    is_exceeded: used > limit,
+                    used: shown(*dimension, used),
+                    limit: shown(*dimension, limit),
+                }
             })
         };
         Dimension::ALL.iter().filter_map(strain).collect()
@@ -166,6 +199,8 @@ pub struct Discrepancy {
 }
 
 /// Where an agent's account differs from `measured` by more than `tolerance`.
+///
+/// What the agent does not say, and what nobody measured, differs in nothing.
 pub fn discrepancies(said: &Usage, measured: &Meter, tolerance: Tolerance) -> Vec<Discrepancy> {
     let fields = [
         (Dimension::Tokens, said.tokens_consumed, tolerance.tokens),
@@ -177,7 +212,7 @@ pub fn discrepancies(said: &Usage, measured: &Meter, tolerance: Tolerance) -> Ve
         (Dimension::Cost, said.cost.map(cost_micros), tolerance.cost),
     ];
     let differs = |(field, said, tolerance): (Dimension, Option<u64>, u32)| {
-        let (said, ours) = (said?, measured.of(field));
+        let (said, ours) = (said?, measured.of(field)?);
         let off = u128::from(said.abs_diff(ours)) * 100;
         (off > u128::from(ours) * u128::from(tolerance)).then(|| Discrepancy {
             field,
@@ -193,9 +228,9 @@ mod tests {
     use super::*;
 
     const MEASURED: Meter = Meter {
-        tokens: 1_000,
+        tokens: Some(1_000),
         wall_micros: 60_000_000,
-        cost_micros: 2_000_000,
+        cost_micros: Some(2_000_000),
         record_bytes: 10,
     };
 
@@ -229,12 +264,26 @@ mod tests {
 
     #[test]
     fn pr_20_against_nothing_anything_is_a_difference() {
-        let found = discrepancies(&said(1, 0, 0.0), &Meter::default(), Tolerance::default());
+        let nothing = Meter {
+            tokens: Some(0),
+            ..Meter::default()
+        };
+        let found = discrepancies(&said(1, 0, 0.0), &nothing, Tolerance::default());
         assert_eq!(found.len(), 1);
         assert_eq!(
             (&found[0].agent_value, &found[0].runtime_value),
             (&json!(1), &json!(0))
         );
+    }
+
+    #[test]
+    fn pr_20_nobody_disagrees_with_what_was_not_measured() {
+        let found = discrepancies(
+            &said(1_000, 0, 9.0),
+            &Meter::default(),
+            Tolerance::default(),
+        );
+        assert_eq!(found, []);
     }
 
     #[test]
@@ -245,7 +294,7 @@ mod tests {
         };
         let at = |tokens| {
             let meter = Meter {
-                tokens,
+                tokens: Some(tokens),
                 ..Meter::default()
             };
             budget

@@ -11,10 +11,20 @@ use serde_json::json;
 use crate::ProgressError;
 use crate::agent::{agent_mark, new_token, token_digest};
 use crate::begin::Created;
+use crate::meter::Dimension;
 use crate::progress::Progress;
 use crate::state::{IllegalMove, Standing, State};
 use crate::table::{self, Made};
 use crate::tell::protocol;
+
+/// Why a workspace moves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cause<'a> {
+    /// In a word.
+    pub(crate) reason: Option<&'a str>,
+    /// The limit that was passed, if it was one.
+    pub(crate) dimension: Option<Dimension>,
+}
 
 impl Progress {
     /// Moves a workspace. A move that there is not is refused and recorded.
@@ -74,6 +84,23 @@ impl Progress {
         reason: Option<&str>,
         by: Actor,
     ) -> Result<Result<Standing, IllegalMove>, ProgressError> {
+        let cause = Cause {
+            reason,
+            dimension: None,
+        };
+        self.transition_for(writing, made, to, cause, by)
+    }
+
+    /// The same, with all there is to say of why.
+    pub(crate) fn transition_for(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        to: State,
+        cause: Cause<'_>,
+        by: Actor,
+    ) -> Result<Result<Standing, IllegalMove>, ProgressError> {
+        let reason = cause.reason;
         let (before, number) = table::standing(writing.sql(), &made.id)?;
         let time = self.moment(writing)?;
         let moved = before.moved_to(to);
@@ -81,14 +108,18 @@ impl Progress {
             Ok(_) => Kind::fixed("workspace_state_changed"),
             Err(_) => Kind::fixed("workspace_state_refused"),
         };
+        let mut body = json!({
+            "workspace": made.id, "from": before.state, "to": to, "reason": reason, "timestamp": time,
+        });
+        if let (Some(dimension), Some(fields)) = (cause.dimension, body.as_object_mut()) {
+            fields.insert("budget_dimension".to_owned(), json!(dimension));
+        }
         let entry = writing.append(Draft {
             stream: Stream::from(&made.id),
             actor: by,
             kind: kind.into(),
             action_id: None,
-            body: json!({
-                "workspace": made.id, "from": before.state, "to": to, "reason": reason, "timestamp": time,
-            }),
+            body,
         })?;
         fault::point("progress.move.recorded");
         if let Ok(standing) = moved {
@@ -103,6 +134,7 @@ impl Progress {
                 entry.seq,
             )?;
             fault::point("progress.move.kept");
+            self.meter_move(writing, made, (before.state, to), time)?;
         }
         if moved.is_ok() && to == State::Failed {
             for child in table::children(writing.sql(), &made.id)? {

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
-use safepoint_model::{Clock, Entropy, Timestamp, WorkspaceId};
+use safepoint_model::{Clock, Entropy, Span, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
 use safepoint_trail::{Trail, Writing};
 use serde::Serialize;
 
+use crate::meter::{Budget, Tolerance};
 use crate::role::Name;
 use crate::state::State;
 use crate::table::{self, Made};
@@ -20,6 +21,7 @@ pub struct Progress {
     pub(crate) trail: Trail,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) tolerance: Tolerance,
 }
 
 /// A workspace as it is now.
@@ -35,6 +37,11 @@ pub struct Workspace {
     pub role: Name,
     /// What it was told to do.
     pub directive: Option<String>,
+    /// What it may take.
+    #[serde(skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
+    /// How long it may be at work before it fails.
+    pub timeout: Option<Span>,
     /// Where it stands.
     pub state: State,
     /// Where a pause will end.
@@ -52,6 +59,8 @@ impl Workspace {
             parent: made.parent,
             role: made.role,
             directive: made.directive,
+            budget: made.budget,
+            timeout: made.timeout,
             state: standing.state,
             former: standing.former,
             created: made.created,
@@ -71,6 +80,7 @@ impl Progress {
             trail,
             clock,
             entropy,
+            tolerance: Tolerance::default(),
         })
     }
 

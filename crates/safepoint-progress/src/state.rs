@@ -39,6 +39,11 @@ impl State {
         matches!(self, Self::Active | Self::Blocked)
     }
 
+    /// Whether the time in it counts toward the timeout: somebody has to do something.
+    pub const fn is_timed(self) -> bool {
+        matches!(self, Self::Active | Self::Blocked | Self::Conflicted)
+    }
+
     /// Whether signals of children have to wait.
     pub const fn holds_signals(self) -> bool {
         matches!(self, Self::Blocked | Self::Migrating | Self::Suspended)

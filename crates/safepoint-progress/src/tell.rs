@@ -48,6 +48,8 @@ impl Progress {
                 })?;
                 return Ok(Err(ProgressError::Refused(detail)));
             }
+            // What comes after the time is up is late, whether somebody looked or not.
+            self.time_out_now(writing, &made)?;
             let signal = self.tell(writing, &made, actor(&made.role), kind, reason, about)?;
             let (standing, _) = table::standing(writing.sql(), id)?;
             if let Some(to) = move_asked(standing, kind) {

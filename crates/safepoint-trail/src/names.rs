@@ -81,7 +81,11 @@ macro_rules! convert {
     )*};
 }
 
-convert!(safepoint_model::SessionId, safepoint_model::WorkspaceId);
+convert!(
+    safepoint_model::SessionId,
+    safepoint_model::TaskId,
+    safepoint_model::WorkspaceId
+);
 
 impl Stream {
     /// The stream of what concerns the store as a whole.

@@ -1,11 +1,13 @@
 //! The tables: rows in and out. No rule is decided here.
 
+mod account;
 mod record;
 mod signal;
 mod workspace;
 
 use safepoint_store::{Row, StoreError, Value};
 
+pub(crate) use account::*;
 pub(crate) use record::*;
 pub(crate) use signal::*;
 pub(crate) use workspace::*;

@@ -1,10 +1,11 @@
 //! What workspaces were made as, where they stand and whose they are.
 
-use safepoint_model::{Digest, Timestamp, WorkspaceId};
+use safepoint_model::{Digest, Span, Timestamp, WorkspaceId, json as strict};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
 use super::{optional, parsed, place};
 use crate::ProgressError;
+use crate::meter::Budget;
 use crate::role::Name;
 use crate::state::{Standing, State};
 use crate::taxonomy::Taxonomy;
@@ -19,6 +20,8 @@ pub(crate) struct Made {
     pub(crate) directive: Option<String>,
     pub(crate) originator: String,
     pub(crate) created: Timestamp,
+    pub(crate) budget: Budget,
+    pub(crate) timeout: Option<Span>,
     pub(crate) entry: i64,
 }
 
@@ -42,8 +45,7 @@ pub(crate) struct StoredBinding {
     pub(crate) time: i64,
 }
 
-const MADE: &str =
-    "SELECT id, run, parent, role, directive, created, originator, entry FROM progress_workspaces";
+const MADE: &str = "SELECT id, run, parent, role, directive, created, originator, entry, budget, coalesce(timeout, -1) FROM progress_workspaces";
 
 fn read_made(row: &dyn Row) -> Result<Made, StoreError> {
     Ok(Made {
@@ -55,6 +57,18 @@ fn read_made(row: &dyn Row) -> Result<Made, StoreError> {
         created: Timestamp::from_micros(row.integer(5)?),
         originator: row.text(6)?.to_owned(),
         entry: row.integer(7)?,
+        budget: read_budget(row, 8)?,
+        timeout: u64::try_from(row.integer(9)?).ok().map(Span::from_micros),
+    })
+}
+
+fn read_budget(row: &dyn Row, column: usize) -> Result<Budget, StoreError> {
+    let Some(text) = row.optional_text(column)? else {
+        return Ok(Budget::default());
+    };
+    strict::read_as(text.as_bytes(), strict::Limits::default()).map_err(|_| StoreError::Column {
+        column,
+        expected: "a budget",
     })
 }
 
@@ -93,9 +107,17 @@ pub(crate) fn insert_made(
     sql: &mut dyn Sql,
     made: &Made,
     taxonomy: Option<&str>,
-) -> Result<(), StoreError> {
+) -> Result<(), ProgressError> {
+    let budget = match made.budget.is_empty() {
+        true => None,
+        false => Some(strict::canonical_of(&made.budget)?),
+    };
+    let budget = budget.as_deref().map(String::from_utf8_lossy);
+    let timeout = made
+        .timeout
+        .map(|timeout| i64::try_from(timeout.as_micros()));
     sql.execute(
-        "INSERT INTO progress_workspaces (id, run, parent, role, originator, directive, taxonomy, created, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO progress_workspaces (id, run, parent, role, originator, directive, taxonomy, created, entry, budget, timeout) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         &[
             Value::Text(made.id.as_str()),
             Value::Text(made.run.as_str()),
@@ -106,9 +128,11 @@ pub(crate) fn insert_made(
             taxonomy.into(),
             Value::Integer(made.created.as_micros()),
             Value::Integer(made.entry),
+            budget.as_deref().into(),
+            timeout.map(|micros| micros.unwrap_or(i64::MAX)).into(),
         ],
-    )
-    .map(drop)
+    )?;
+    Ok(())
 }
 
 /// The taxonomy of a run, which its root holds.

@@ -1,0 +1,156 @@
+//! Metering: what the surface reports and what the clock says is written down, and compared
+//! with what agents say.
+//!
+//! A difference is recorded. It never keeps a record from being made.
+
+use safepoint_model::json::MAX_INTEGER;
+use safepoint_model::{Timestamp, WorkspaceId};
+use safepoint_store::Durability;
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::ProgressError;
+use crate::account::Account;
+use crate::meter::{self, Dimension, Tolerance};
+use crate::progress::Progress;
+use crate::record::{Record, WallTime};
+use crate::state::State;
+use crate::table::{self, Made};
+use crate::tell::protocol;
+
+/// What a workspace took, by the runtime's own account.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metered {
+    /// Which workspace.
+    pub workspace_id: WorkspaceId,
+    /// Tokens; `None` where nobody ever reported any.
+    pub tokens_consumed: Option<u64>,
+    /// Time at work: active or blocked.
+    pub wall_time: WallTime,
+    /// Money; `None` where nobody ever reported any.
+    pub cost: Option<f64>,
+    /// Bytes of records.
+    pub checkpoint_bytes: u64,
+    /// Time that counts toward the timeout: active, blocked or conflicted.
+    pub toward_timeout: WallTime,
+}
+
+impl Metered {
+    fn of(id: &WorkspaceId, account: &Account) -> Self {
+        Self {
+            workspace_id: id.clone(),
+            tokens_consumed: account.taken.tokens,
+            wall_time: WallTime::from_micros(account.taken.wall_micros),
+            cost: account.taken.cost_micros.map(|micros| micros as f64 / 1e6),
+            checkpoint_bytes: account.taken.record_bytes,
+            toward_timeout: WallTime::from_micros(account.counted),
+        }
+    }
+}
+
+impl Progress {
+    /// The same workspaces, with another tolerance for what agents say of themselves.
+    #[must_use]
+    pub fn with_tolerance(mut self, tolerance: Tolerance) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// Adds what a workspace took since the last report: tokens, money or both.
+    ///
+    /// `by` is the surface that saw it; an agent has no say in this. What comes late, for a
+    /// workspace that is over, is counted all the same: it was spent.
+    pub fn account(
+        &self,
+        id: &WorkspaceId,
+        tokens: Option<u64>,
+        cost: Option<f64>,
+        by: &Actor,
+    ) -> Result<Metered, ProgressError> {
+        if tokens.is_some_and(|tokens| tokens > MAX_INTEGER)
+            || cost.is_some_and(|cost| !meter::is_cost(cost))
+        {
+            return Err(ProgressError::Refused(
+                "tokens and cost are numbers from 0 on, and not beyond 2^53".to_owned(),
+            ));
+        }
+        if tokens.is_none() && cost.is_none() {
+            return self.meter(id);
+        }
+        self.trail.write(Durability::Sync, |writing| {
+            let made = table::made(writing.sql(), id)?;
+            let (standing, _) = table::standing(writing.sql(), id)?;
+            let timestamp = self.moment(writing)?;
+            let mut account = table::account(writing.sql(), id)?.at(standing.state, timestamp);
+            account.spend(tokens, cost.map(meter::cost_micros));
+            writing.append(Draft {
+                stream: Stream::from(id),
+                actor: by.clone(),
+                kind: Kind::fixed("resources_metered").into(),
+                action_id: None,
+                body: json!({
+                    "workspace": id, "tokens_consumed": tokens, "cost": cost,
+                    "total": {
+                        "tokens_consumed": account.taken.shown(Dimension::Tokens),
+                        "cost": account.taken.shown(Dimension::Cost),
+                    },
+                    "timestamp": timestamp,
+                }),
+            })?;
+            self.settle(writing, &made, account, standing.state)?;
+            Ok(Metered::of(id, &account))
+        })
+    }
+
+    /// What a workspace took up to now. It costs the same however long its chain is.
+    pub fn meter(&self, id: &WorkspaceId) -> Result<Metered, ProgressError> {
+        self.trail.store().read(|sql| {
+            table::made(sql, id)?;
+            let (standing, _) = table::standing(sql, id)?;
+            let account = table::account(sql, id)?.at(standing.state, self.clock.now());
+            Ok(Metered::of(id, &account))
+        })
+    }
+
+    /// Counts the time up to a move.
+    pub(crate) fn meter_move(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        (before, after): (State, State),
+        time: Timestamp,
+    ) -> Result<(), ProgressError> {
+        let account = table::account(writing.sql(), &made.id)?.at(before, time);
+        table::insert_account(writing.sql(), made, &account, after)?;
+        Ok(())
+    }
+
+    /// Counts a record that was just made, and compares what its agent says with what we know.
+    pub(crate) fn meter_record(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        record: &Record,
+        bytes: usize,
+        mut account: Account,
+    ) -> Result<(), ProgressError> {
+        let since = account.add_record(u64::try_from(bytes).unwrap_or(u64::MAX));
+        let said = record.resource_usage.unwrap_or_default();
+        for one in meter::discrepancies(&said, &since, self.tolerance) {
+            let timestamp = self.moment(writing)?;
+            writing.append(Draft {
+                stream: Stream::from(&made.id),
+                actor: protocol(),
+                kind: Kind::fixed("resource_discrepancy").into(),
+                action_id: None,
+                body: json!({
+                    "checkpoint_id": record.id, "workspace": made.id, "field": one.field,
+                    "agent_value": one.agent_value, "runtime_value": one.runtime_value,
+                    "timestamp": timestamp,
+                }),
+            })?;
+        }
+        self.settle(writing, made, account, State::Active)
+    }
+}

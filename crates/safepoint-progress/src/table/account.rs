@@ -1,0 +1,119 @@
+//! The accounts: a row with all totals for everything that changes one.
+
+use safepoint_model::{Timestamp, WorkspaceId};
+use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
+
+use super::{Made, parsed};
+use crate::account::{Account, Marks};
+use crate::meter::Meter;
+use crate::state::State;
+
+const ACCOUNT: &str = "SELECT number, coalesce(tokens, -1), coalesce(cost, -1), wall, bytes, counted, \
+     coalesce(record_tokens, -1), coalesce(record_cost, -1), record_wall, warned, exceeded, time \
+     FROM progress_meters WHERE workspace = ?1 ORDER BY number DESC LIMIT 1";
+
+/// The account of a workspace, up to the last thing that changed it.
+pub(crate) fn account(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Account, StoreError> {
+    let found = query_one(sql, ACCOUNT, &[Value::Text(id.as_str())], |row| {
+        Ok(Account {
+            number: row.integer(0)?,
+            taken: Meter {
+                tokens: known(row, 1)?,
+                cost_micros: known(row, 2)?,
+                wall_micros: count(row, 3)?,
+                record_bytes: count(row, 4)?,
+            },
+            counted: count(row, 5)?,
+            at_record: Meter {
+                tokens: known(row, 6)?,
+                cost_micros: known(row, 7)?,
+                wall_micros: count(row, 8)?,
+                record_bytes: 0,
+            },
+            warned: Marks::from_bits(row.integer(9)?),
+            exceeded: Marks::from_bits(row.integer(10)?),
+            time: Timestamp::from_micros(row.integer(11)?),
+        })
+    })?;
+    Ok(found.unwrap_or(Account::NEW))
+}
+
+/// Adds a row, with the moment at which something is due if the workspace stays in `state`.
+pub(crate) fn insert_account(
+    sql: &mut dyn Sql,
+    made: &Made,
+    account: &Account,
+    state: State,
+) -> Result<(), StoreError> {
+    let due = account.due(state, &made.budget, made.timeout);
+    sql.execute(
+        "INSERT INTO progress_meters (workspace, number, tokens, cost, wall, bytes, counted, record_tokens, record_cost, record_wall, warned, exceeded, due, time) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        &[
+            Value::Text(made.id.as_str()),
+            Value::Integer(account.number + 1),
+            account.taken.tokens.map(stored).into(),
+            account.taken.cost_micros.map(stored).into(),
+            Value::Integer(stored(account.taken.wall_micros)),
+            Value::Integer(stored(account.taken.record_bytes)),
+            Value::Integer(stored(account.counted)),
+            account.at_record.tokens.map(stored).into(),
+            account.at_record.cost_micros.map(stored).into(),
+            Value::Integer(stored(account.at_record.wall_micros)),
+            Value::Integer(account.warned.bits()),
+            Value::Integer(account.exceeded.bits()),
+            due.map(Timestamp::as_micros).into(),
+            Value::Integer(account.time.as_micros()),
+        ],
+    )
+    .map(drop)
+}
+
+/// A moment at which something was to be done.
+pub(crate) struct Due {
+    pub(crate) workspace: WorkspaceId,
+    /// Whether nothing happened since: else it is of no interest any more.
+    pub(crate) holds: bool,
+}
+
+/// What was due up to `now`, and was not dealt with before the last sweep.
+pub(crate) fn due(sql: &mut dyn Sql, now: Timestamp) -> Result<Vec<Due>, StoreError> {
+    query_all(
+        sql,
+        "SELECT m.workspace, m.number, (SELECT max(n.number) FROM progress_meters n WHERE n.workspace = m.workspace) \
+         FROM progress_meters m \
+         WHERE m.due <= ?1 AND m.due > coalesce((SELECT max(time) FROM progress_sweeps), -1) ORDER BY m.due, m.workspace",
+        &[Value::Integer(now.as_micros())],
+        |row| {
+            Ok(Due {
+                workspace: parsed(row.text(0)?, 0)?,
+                holds: row.integer(1)? == row.integer(2)?,
+            })
+        },
+    )
+}
+
+/// Notes that everything due up to `time` is dealt with.
+pub(crate) fn insert_sweep(sql: &mut dyn Sql, time: Timestamp) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO progress_sweeps (time) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM progress_sweeps WHERE time >= ?1)",
+        &[Value::Integer(time.as_micros())],
+    )
+    .map(drop)
+}
+
+/// Totals are bounded far below what fits.
+fn stored(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+fn known(row: &dyn Row, column: usize) -> Result<Option<u64>, StoreError> {
+    Ok(u64::try_from(row.integer(column)?).ok())
+}
+
+fn count(row: &dyn Row, column: usize) -> Result<u64, StoreError> {
+    u64::try_from(row.integer(column)?).map_err(|_| StoreError::Column {
+        column,
+        expected: "a number from 0 on",
+    })
+}
