@@ -86,6 +86,11 @@ impl Progress {
         };
         let token = new_token(&*self.entropy)?;
         self.trail.write(Durability::Sync, |writing| {
+            if let Some(task) = given.task
+                && let Err(refused) = self.assignable(writing, task, None, by)?
+            {
+                return Ok(Err(refused));
+            }
             let created = self.moment(writing)?;
             let (run, parent, role, taxonomy) = self.place(writing, &id, beginning)?;
             let held = match beginning {
@@ -126,12 +131,15 @@ impl Progress {
             fault::point("progress.create.kept");
             table::bind(writing.sql(), &id, Some(&agent), created, entry.seq)?;
             fault::point("progress.create.bound");
+            if let Some(task) = given.task {
+                self.give(writing, task, &made, by)?;
+            }
             if given.directive.is_some() {
                 self.transition(writing, &made, State::Active, Some("directive_delivered"), protocol())?
                     .map_err(ProgressError::from)?;
             }
-            Ok::<_, ProgressError>(())
-        })?;
+            Ok::<_, ProgressError>(Ok(()))
+        })??;
         Ok(Created {
             workspace_id: id,
             token,

@@ -135,6 +135,7 @@ impl Progress {
             )?;
             fault::point("progress.move.kept");
             self.meter_move(writing, made, (before.state, to), time)?;
+            self.follow(writing, &made.id, to, reason)?;
         }
         if moved.is_ok() && to == State::Failed {
             for child in table::children(writing.sql(), &made.id)? {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use safepoint_model::{Clock, Entropy, Span, Timestamp, WorkspaceId};
+use safepoint_model::{Clock, Entropy, Span, TaskId, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
 use safepoint_trail::{Trail, Writing};
 use serde::Serialize;
@@ -42,6 +42,8 @@ pub struct Workspace {
     pub budget: Budget,
     /// How long it may be at work before it fails.
     pub timeout: Option<Span>,
+    /// The task that it is or was for.
+    pub task: Option<TaskId>,
     /// Where it stands.
     pub state: State,
     /// Where a pause will end.
@@ -53,6 +55,7 @@ pub struct Workspace {
 impl Workspace {
     pub(crate) fn read(sql: &mut dyn Sql, made: Made) -> Result<Self, ProgressError> {
         let (standing, _) = table::standing(sql, &made.id)?;
+        let task = table::task_of(sql, &made.id)?;
         Ok(Self {
             workspace_id: made.id,
             run: made.run,
@@ -61,6 +64,7 @@ impl Workspace {
             directive: made.directive,
             budget: made.budget,
             timeout: made.timeout,
+            task,
             state: standing.state,
             former: standing.former,
             created: made.created,

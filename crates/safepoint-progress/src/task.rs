@@ -1,5 +1,7 @@
 //! Tasks: what is to be done, and how far it is.
 
+use std::collections::BTreeSet;
+
 use safepoint_model::{RecordId, TaskId, Timestamp, WorkspaceId};
 use serde::Serialize;
 
@@ -32,6 +34,11 @@ impl TaskState {
         matches!(self, Self::Integrated | Self::Cancelled)
     }
 
+    /// Whether what waits for it can begin.
+    pub const fn is_done(self) -> bool {
+        matches!(self, Self::Completed | Self::Integrated)
+    }
+
     /// Whether `to` may follow.
     pub const fn may_become(self, to: Self) -> bool {
         match (self, to) {
@@ -46,6 +53,25 @@ impl TaskState {
             _ => false,
         }
     }
+}
+
+/// Whether one gets from `start` to `end`, or is there, by what each task waits for.
+pub(crate) fn leads_to<E>(
+    start: &TaskId,
+    end: &TaskId,
+    mut waits_for: impl FnMut(&TaskId) -> Result<Vec<TaskId>, E>,
+) -> Result<bool, E> {
+    let (mut seen, mut next) = (BTreeSet::new(), vec![start.clone()]);
+    while let Some(task) = next.pop() {
+        if task == *end {
+            return Ok(true);
+        }
+        if !seen.contains(&task) {
+            next.extend(waits_for(&task)?);
+            seen.insert(task);
+        }
+    }
+    Ok(false)
 }
 
 /// One task, as it is now.

@@ -3,6 +3,7 @@
 mod account;
 mod record;
 mod signal;
+mod task;
 mod workspace;
 
 use safepoint_store::{Row, StoreError, Value};
@@ -10,6 +11,7 @@ use safepoint_store::{Row, StoreError, Value};
 pub(crate) use account::*;
 pub(crate) use record::*;
 pub(crate) use signal::*;
+pub(crate) use task::*;
 pub(crate) use workspace::*;
 
 /// Reads a column that holds one of our own words or ids.
