@@ -348,9 +348,11 @@ impl Model {
             return said("no such move");
         }
         let space = &mut self.spaces[number];
-        space
-            .entries
-            .extend(["workspace_state_changed", "workspace_state_changed"]);
+        space.entries.extend([
+            "workspace_state_changed",
+            "agent_bound",
+            "workspace_state_changed",
+        ]);
         space.old_tokens += usize::from(space.is_known);
         space.is_known = true;
         self.deliver();

@@ -167,7 +167,7 @@ impl<'a> Real<'a> {
         // What was cut off is taken up by whoever comes next.
         self.seed += 1;
         self.progress = open(self.room, self.seed);
-        self.progress.deliver().unwrap();
+        self.progress.recover().unwrap();
         if let Some(reply) = &reply {
             self.learn(what, reply);
         }

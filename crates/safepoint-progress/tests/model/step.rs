@@ -85,14 +85,12 @@ pub(crate) enum Kind {
     Unknown,
 }
 
-/// Where a process may be killed: the points that every write passes.
-const POINTS: [&str; 5] = [
-    "write.begun",
-    "write.changed",
-    "write.sealed",
-    "write.committed",
-    "write.durable",
-];
+/// Where a process may be killed: wherever a write passes, and between its parts.
+fn points() -> Vec<&'static str> {
+    let writes = safepoint_store::fault::POINTS.iter().take(5);
+    let steps = safepoint_progress::FAULT_POINTS.iter();
+    writes.chain(steps).copied().collect()
+}
 
 pub(crate) fn life() -> impl Strategy<Value = Life> {
     prop::collection::vec(step(), 4..40).prop_map(|mut steps| {
@@ -113,8 +111,8 @@ pub(crate) fn life() -> impl Strategy<Value = Life> {
 fn step() -> impl Strategy<Value = Step> {
     let crash = prop_oneof![
         12 => Just(None),
-        1 => (0..POINTS.len(), 1..4_u32)
-            .prop_map(|(point, time)| Some(format!("{}:{time}", POINTS[point]))),
+        1 => (prop::sample::select(points()), 1..4_u32)
+            .prop_map(|(point, time)| Some(format!("{point}:{time}"))),
     ];
     (what(), crash).prop_map(|(what, crash)| Step { what, crash })
 }
