@@ -53,12 +53,15 @@ impl Progress {
     fn strike(&self, writing: &mut Writing<'_>, id: &WorkspaceId) -> Result<bool, ProgressError> {
         let made = table::made(writing.sql(), id)?;
         let (standing, _) = table::standing(writing.sql(), id)?;
+        if standing.state.is_terminal() {
+            // The one above it failed in this same sweep, and it with it.
+            return Ok(false);
+        }
         let now = self.moment(writing)?;
         let account = table::account(writing.sql(), id)?.at(standing.state, now);
         if self.time_out(writing, &made, &account, standing.state)? {
             return Ok(true);
         }
-        // The one above it may have failed in this same sweep, and it with it.
         self.settle(writing, &made, account, standing.state)?;
         let (after, _) = table::standing(writing.sql(), id)?;
         Ok(after != standing && after.state == State::Failed)

@@ -80,6 +80,7 @@ impl Progress {
         }
         self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
+            self.time_out_now(writing, &made)?;
             let (standing, _) = table::standing(writing.sql(), id)?;
             let timestamp = self.moment(writing)?;
             let mut account = table::account(writing.sql(), id)?.at(standing.state, timestamp);
