@@ -279,6 +279,33 @@ on_every_store! {
         assert_eq!(progress.tick().unwrap(), []);
     }
 
+    fn pr_20_a_late_report_finds_the_timeout_first(room: Room) {
+        let progress = open(&room, 17);
+        let trail = room.trail();
+        let worker = worker(&progress, &root(&progress), tokens(100), Some("60s"));
+        room.clock.move_by(61 * SECOND);
+        let before = room.entries(&trail).len();
+        let metered = progress.account(&worker.workspace_id, Some(500), None, &gateway()).unwrap();
+        let found = told(&room, &trail, before);
+        assert_eq!(kinds(&found), ["workspace_state_changed", "resources_metered"]);
+        assert_eq!((&found[0].1["reason"], metered.tokens_consumed), (&json!("timeout"), Some(500)));
+    }
+
+    fn pr_20_what_is_below_a_workspace_that_times_out_fails_once(room: Room) {
+        let progress = open(&room, 18);
+        let trail = room.trail();
+        let parent = worker(&progress, &root(&progress), Budget::default(), Some("30s"));
+        let child = worker(&progress, &parent, Budget::default(), Some("60s"));
+        room.clock.move_by(61 * SECOND);
+        let before = room.entries(&trail).len();
+        // Both are over when somebody looks: the one above takes the other with it.
+        assert_eq!(progress.tick().unwrap(), std::slice::from_ref(&parent.workspace_id));
+        assert_eq!(progress.tick().unwrap(), []);
+        let found = told(&room, &trail, before);
+        let moves: Vec<_> = found.iter().map(|(_, body)| (&body["workspace"], &body["reason"])).collect();
+        assert_eq!(moves, [(&json!(parent.workspace_id), &json!("timeout")), (&json!(child.workspace_id), &json!("parent_failed"))]);
+    }
+
     fn pr_20_ticks_do_not_look_at_what_is_over_for_ever(room: Room) {
         let progress = open(&room, 15);
         let root = root(&progress);
