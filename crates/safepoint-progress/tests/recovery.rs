@@ -239,7 +239,7 @@ on_every_store! {
         assert!(progress.resume(&living).unwrap().is_none());
         assert_eq!(room.entries(&trail).len(), before, "nothing was in flight");
         // A mark that nobody holds.
-        std::fs::File::create(marks.join("ses_0000000000000000")).unwrap();
+        safepoint_store::durable::create_empty(&marks.join("ses_0000000000000000")).unwrap();
         let third = Presence::enter(&marks, &random).unwrap();
         assert!(progress.resume(&third).unwrap().is_some());
         assert_eq!(of_kind(&room, &trail, "recovery_completed").len(), 1);
