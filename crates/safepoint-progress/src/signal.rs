@@ -59,8 +59,8 @@ impl SignalType {
 /// What was paused from outside is not taken up again by the agent itself.
 pub fn move_asked(standing: Standing, signal: SignalType) -> Option<State> {
     let to = signal.asks_for()?;
-    let paused = standing.former.is_some() && to == State::Active;
-    (!paused && standing.moved_to(to).is_ok()).then_some(to)
+    let lifts_pause = standing.former == Some(to);
+    (!lifts_pause && standing.moved_to(to).is_ok()).then_some(to)
 }
 
 /// Whether an agent in this role may emit it. What the runtime emits itself needs no leave.

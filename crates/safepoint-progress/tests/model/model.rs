@@ -313,7 +313,10 @@ impl Model {
             "failed" => Some("failed"),
             _ => None,
         };
+        // What was paused from outside is not taken up again by the agent itself.
+        let lifts_pause = self.spaces[number].former.is_some() && to != Some("failed");
         if let Some(to) = to
+            && !lifts_pause
             && moved(&self.spaces[number], to).is_some()
         {
             self.go(number, to);
