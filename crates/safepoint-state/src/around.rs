@@ -245,7 +245,7 @@ impl State {
     }
 
     /// Looks at everything, and keeps what makes the next look quick.
-    fn look_and_keep(
+    pub(crate) fn look_and_keep(
         &self,
         workspace: &Workspace,
         progress: &Progress,

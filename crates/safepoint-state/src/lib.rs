@@ -5,6 +5,7 @@
 //! do what is decided above.
 
 mod around;
+mod bring;
 mod capture;
 mod checkpoint;
 mod collect;
@@ -14,6 +15,7 @@ pub mod edit;
 mod error;
 pub mod git;
 mod git_state;
+mod isolate;
 pub mod left_out;
 mod lock;
 pub mod mutate;
@@ -37,10 +39,12 @@ mod verify;
 pub mod watch;
 
 pub use around::{Changed, Company, Errand, Share};
+pub use bring::{Arrival, Incoming, Resolution};
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;
 pub use content::ContentId;
 pub use error::{Ending, StateError};
+pub use isolate::{Apart, Held as HeldDirectory, Isolated};
 pub use own::manifest_path;
 pub use part::{Held, Part, Provider, Subject, WantedPart};
 pub use restore::{

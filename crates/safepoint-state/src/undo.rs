@@ -150,7 +150,7 @@ impl Undoing<'_> {
     }
 
     /// Merges the contents of a file, and stores the result.
-    fn merge(
+    pub(crate) fn merge(
         &self,
         change: &Change,
         after: &Entry,
@@ -167,9 +167,7 @@ impl Undoing<'_> {
             merged.modified = before.modified;
             return Ok(Ok(merged));
         }
-        let too_large =
-            |entry: &Entry| matches!(entry.node, Node::File { size, .. } if size > LARGEST_MERGED);
-        if [after, present, before].into_iter().any(too_large) {
+        if [after, present, before].into_iter().any(Self::is_too_large) {
             return Ok(Err(Vec::new()));
         }
         let base = self.content(after)?;
@@ -192,7 +190,12 @@ impl Undoing<'_> {
         }
     }
 
-    fn content(&self, entry: &Entry) -> Result<Vec<u8>, StateError> {
+    /// Whether a file is not taken apart.
+    pub(crate) fn is_too_large(entry: &Entry) -> bool {
+        matches!(entry.node, Node::File { size, .. } if size > LARGEST_MERGED)
+    }
+
+    pub(crate) fn content(&self, entry: &Entry) -> Result<Vec<u8>, StateError> {
         match &entry.node {
             Node::File { content, .. } => self.reader.read(*content),
             _ => Ok(Vec::new()),
@@ -200,7 +203,11 @@ impl Undoing<'_> {
     }
 
     /// What is in a file now: stored, or, when nothing is to be kept, in the tree.
-    fn present_content(&self, path: &[u8], entry: &Entry) -> Result<Vec<u8>, StateError> {
+    pub(crate) fn present_content(
+        &self,
+        path: &[u8],
+        entry: &Entry,
+    ) -> Result<Vec<u8>, StateError> {
         match self.content(entry) {
             Err(StateError::Missing { .. }) => {
                 let full = self.workspace.join(path::as_path(path));
@@ -211,7 +218,7 @@ impl Undoing<'_> {
     }
 
     /// A directory is removed only when everything in it is.
-    fn keep_full_directories(&self, edits: &mut Edits) -> Result<(), StateError> {
+    pub(crate) fn keep_full_directories(&self, edits: &mut Edits) -> Result<(), StateError> {
         let removed: Vec<TreePath> = edits
             .iter()
             .filter(|(_, (from, to, _))| {
@@ -238,7 +245,11 @@ impl Undoing<'_> {
     }
 
     /// What is brought back needs the directories it was in.
-    fn add_missing_parents(&self, before: &Record, edits: &mut Edits) -> Result<(), StateError> {
+    pub(crate) fn add_missing_parents(
+        &self,
+        before: &Record,
+        edits: &mut Edits,
+    ) -> Result<(), StateError> {
         let mut parents = BTreeSet::new();
         for (path, (_, to, _)) in edits.iter() {
             let mut above = path::split(path).0;
@@ -315,7 +326,7 @@ impl Undoing<'_> {
 }
 
 /// Present and wanted entry of each path, and whether its links change.
-type Edits = BTreeMap<TreePath, (Option<Entry>, Option<Entry>, bool)>;
+pub(crate) type Edits = BTreeMap<TreePath, (Option<Entry>, Option<Entry>, bool)>;
 
 /// Whether two entries are the same to people: the time does not count, nor what a directory holds.
 fn same(a: &Option<Entry>, b: &Option<Entry>) -> bool {
@@ -326,14 +337,14 @@ fn same(a: &Option<Entry>, b: &Option<Entry>) -> bool {
     }
 }
 
-fn all_files(a: &Entry, b: &Entry, c: &Entry) -> bool {
+pub(crate) fn all_files(a: &Entry, b: &Entry, c: &Entry) -> bool {
     [a, b, c]
         .iter()
         .all(|entry| matches!(entry.node, Node::File { .. }))
 }
 
 /// The present entry, with the metadata that the action changed put back.
-fn merged_metadata(present: &Entry, after: &Entry, before: &Entry) -> Entry {
+pub(crate) fn merged_metadata(present: &Entry, after: &Entry, before: &Entry) -> Entry {
     let mut merged = present.clone();
     if present.mode == after.mode {
         merged.mode = before.mode;
@@ -347,7 +358,7 @@ fn merged_metadata(present: &Entry, after: &Entry, before: &Entry) -> Entry {
     merged
 }
 
-fn moment(time: Timestamp) -> Moment {
+pub(crate) fn moment(time: Timestamp) -> Moment {
     Moment {
         seconds: time.as_micros().div_euclid(1_000_000),
         nanos: u32::try_from(time.as_micros().rem_euclid(1_000_000) * 1_000).unwrap_or(0),

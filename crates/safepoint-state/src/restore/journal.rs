@@ -8,6 +8,7 @@ use safepoint_store::durable::{self, Access};
 use serde::{Deserialize, Serialize};
 
 use crate::StateError;
+use crate::around::Errand;
 use crate::part::Provider;
 use crate::scan::Patterns;
 use crate::scope::Scope;
@@ -50,6 +51,28 @@ pub(crate) struct Journal {
     /// What is known of a change that is not a going back.
     #[serde(default)]
     pub(crate) mutating: Option<Mutating>,
+    /// What is told of an action that somebody else asked for.
+    #[serde(default)]
+    pub(crate) errand: Option<Told>,
+}
+
+/// How an action is told in the log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Told {
+    pub(crate) session: Option<String>,
+    pub(crate) action: String,
+    pub(crate) decision: String,
+}
+
+impl Told {
+    pub(crate) fn of(errand: &Errand) -> Self {
+        Self {
+            session: errand.session.clone(),
+            action: errand.action.clone(),
+            decision: errand.decision.clone(),
+        }
+    }
 }
 
 /// A change under a checkpoint.

@@ -33,6 +33,7 @@ use std::sync::Mutex;
 use safepoint_model::{ActionId, Digest, Expiry, Span, Timestamp};
 use safepoint_store::{durable, fault};
 
+use crate::bring::Incoming;
 use crate::capture::Capture;
 use crate::lock::Hold;
 use crate::objects::Objects;
@@ -44,11 +45,11 @@ use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, 
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
 use crate::{StateError, checkpoint, undo};
-use journal::PathText;
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, directory as journals};
+use journal::{PathText, Told};
 pub use parts::PartChange;
 pub(crate) use plan::{Plan, identical, renumber, spare};
-pub(crate) use put::put_files;
+pub(crate) use put::{put_files, put_new_files};
 pub use recover::{End, Recovered, is_unfinished};
 
 /// What is wanted.
@@ -70,6 +71,8 @@ pub enum Goal<'a> {
         /// `undo`, or `redo` when it takes back a going back.
         verb: &'static str,
     },
+    /// The work of another directory brought into this one.
+    Brought(&'a Incoming<'a>),
 }
 
 /// What would be done.
@@ -180,7 +183,7 @@ impl State {
             let sink = Sink::Store(&writer);
             let told = |error| match goal {
                 Goal::Snapshot { snapshot, .. } => unrestorable(snapshot, error),
-                Goal::Without { .. } => error,
+                Goal::Without { .. } | Goal::Brought(_) => error,
             };
             let plan = self
                 .plan(workspace, goal, &scope, &reader, &reader, &capture, &sink)
@@ -247,6 +250,7 @@ impl State {
                 let scope = Scope::stored(&before.record.scope)?;
                 Ok(scope.narrowed(&Scope::stored(&after.record.scope)?))
             }
+            Goal::Brought(incoming) => incoming.scope(),
         }
     }
 
@@ -263,6 +267,7 @@ impl State {
                 let after = self.find(action.after.as_str())?;
                 Ok((before.record.sealed, Some(after.record.sealed)))
             }
+            Goal::Brought(_) => Ok((Vec::new(), None)),
         }
     }
 
@@ -302,6 +307,14 @@ impl State {
         present: &Capture,
         sink: &Sink<'_>,
     ) -> Result<Plan, StateError> {
+        let undoing = undo::Undoing {
+            trees,
+            reader,
+            workspace: &workspace.root,
+            present,
+            scope,
+            now: self.now(),
+        };
         match goal {
             Goal::Snapshot { snapshot, .. } => plan::identical(
                 trees,
@@ -315,16 +328,9 @@ impl State {
             Goal::Without { action, .. } => {
                 let before = self.find(action.before.as_str())?;
                 let after = self.find(action.after.as_str())?;
-                let undoing = undo::Undoing {
-                    trees,
-                    reader,
-                    workspace: &workspace.root,
-                    present,
-                    scope,
-                    now: self.now(),
-                };
                 undoing.plan(&before.record, &after.record, sink)
             }
+            Goal::Brought(incoming) => undoing.bring(incoming, sink),
         }
     }
 
@@ -382,6 +388,13 @@ impl State {
         let (verb, restored_to, undoes) = match goal {
             Goal::Snapshot { snapshot, .. } => ("rollback", Some(snapshot.id.clone()), None),
             Goal::Without { action, verb } => (*verb, None, Some(action.id.clone())),
+            Goal::Brought(_) => ("integrate", None, None),
+        };
+        let (action, errand) = match goal {
+            Goal::Brought(incoming) => {
+                (incoming.errand.id.clone(), Some(Told::of(incoming.errand)))
+            }
+            _ => (ActionId::generate(&*self.around.entropy)?, None),
         };
         Ok(Journal {
             format: journal::FORMAT,
@@ -393,12 +406,13 @@ impl State {
             before: before.id.clone(),
             after: after.id.clone(),
             record: after.record.clone(),
-            action: ActionId::generate(&*self.around.entropy)?,
+            action,
             verb: verb.to_owned(),
             summary: describe(goal),
             restored_to,
             undoes,
             mutating: None,
+            errand,
         })
     }
 
@@ -428,6 +442,7 @@ impl State {
             restored_to: None,
             undoes: None,
             mutating: Some(mutating),
+            errand: None,
         })
     }
 }
@@ -443,6 +458,7 @@ fn describe(goal: &Goal<'_>) -> String {
     match goal {
         Goal::Snapshot { snapshot, .. } => format!("roll back to {}", snapshot.id),
         Goal::Without { action, verb } => format!("{verb} of {} ({})", action.id, action.summary),
+        Goal::Brought(incoming) => incoming.errand.summary.clone(),
     }
 }
 

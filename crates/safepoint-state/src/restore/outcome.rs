@@ -81,14 +81,18 @@ impl State {
             .filter(|it| it.is_notable())
             .cloned()
             .collect();
+        let errand = journal.errand.as_ref();
         let action = Action {
             id: journal.action.clone(),
             workspace: workspace.root.clone(),
             time: now,
-            session: None,
-            action: format!("checkpoint.{}", journal.verb),
+            session: errand.and_then(|told| told.session.clone()),
+            action: match errand {
+                Some(told) => told.action.clone(),
+                None => format!("checkpoint.{}", journal.verb),
+            },
             summary: journal.summary.clone(),
-            decision: Some("allow".to_owned()),
+            decision: Some(errand.map_or("allow", |told| &told.decision).to_owned()),
             outcome: if matches { "ok" } else { "incomplete" }.to_owned(),
             before: journal.before.clone(),
             after: journal.after.clone(),
@@ -99,6 +103,7 @@ impl State {
             "redo" => Kind::fixed("redone"),
             "take_back" => Kind::fixed("mutation_rolled_back"),
             "back_out" => Kind::fixed("roll_back_failed"),
+            "integrate" => Kind::fixed("work_brought"),
             _ => Kind::fixed("rolled_back"),
         };
         self.trail.write(Durability::Sync, |writing| {

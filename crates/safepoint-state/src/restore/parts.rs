@@ -30,6 +30,7 @@ impl State {
         Ok(match goal {
             Goal::Snapshot { parts, .. } => of(parts),
             Goal::Without { action, .. } => of(&self.find(action.before.as_str())?.record.parts),
+            Goal::Brought(_) => Vec::new(),
         })
     }
 
@@ -45,6 +46,7 @@ impl State {
             |subject: &Subject| self.capture_part(workspace, subject, writer, warnings);
         let (mut now, mut then) = (Vec::new(), Vec::new());
         match goal {
+            Goal::Brought(_) => {}
             Goal::Snapshot { parts, .. } => {
                 for part in parts {
                     now.push(present(&part.subject)?);

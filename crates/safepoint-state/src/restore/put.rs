@@ -19,14 +19,38 @@ pub(crate) fn put_files(
     touching: &mut dyn FnMut() -> Result<(), StateError>,
 ) -> Result<(), StateError> {
     let staged = stage::prepare(root, &plan.changes, reader)?;
+    put_staged(root, &staged, plan, trees, reader, touching)
+}
+
+/// Fills a new directory. Files that lie in `like` with the same content are cloned from
+/// there where the file system can.
+pub(crate) fn put_new_files(
+    root: &Path,
+    like: &Path,
+    plan: &Plan,
+    files: &Subtree,
+    reader: &Reader<'_>,
+) -> Result<(), StateError> {
+    let staged = stage::prepare_like(root, Some(like), &plan.changes, reader)?;
+    put_staged(root, &staged, plan, (files, None), reader, &mut || Ok(()))
+}
+
+fn put_staged(
+    root: &Path,
+    staged: &stage::Staged,
+    plan: &Plan,
+    trees: (&Subtree, Option<&Subtree>),
+    reader: &Reader<'_>,
+    touching: &mut dyn FnMut() -> Result<(), StateError>,
+) -> Result<(), StateError> {
     apply::check_unchanged(root, &plan.changes)?;
     let directories = plan.directories(reader, trees.0, trees.1)?;
     touching()?;
     fault::point("mutate.touching");
-    apply::Tree::open(root)?.apply(&plan.changes, &staged, &directories)?;
+    apply::Tree::open(root)?.apply(&plan.changes, staged, &directories)?;
     fault::point("mutate.applied");
     stage::clear(root)?;
-    match check::is_as_planned(root, plan, &staged)? {
+    match check::is_as_planned(root, plan, staged)? {
         true => Ok(()),
         false => Err(StateError::NotIdentical {
             why: "what was written is not what is there".to_owned(),

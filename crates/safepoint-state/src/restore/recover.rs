@@ -332,6 +332,7 @@ impl State {
             restored_to: None,
             undoes: journal.mutating.as_ref().map(|_| journal.action.clone()),
             mutating: None,
+            errand: None,
             phase: Phase::Applying,
             record,
             summary,

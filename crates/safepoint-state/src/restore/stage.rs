@@ -165,6 +165,16 @@ pub(super) fn prepare(
     changes: &[Change],
     reader: &Reader<'_>,
 ) -> Result<Staged, StateError> {
+    prepare_like(workspace, None, changes, reader)
+}
+
+/// The same, with files cloned from those in `like` that hold the same.
+pub(super) fn prepare_like(
+    workspace: &Path,
+    like: Option<&Path>,
+    changes: &[Change],
+    reader: &Reader<'_>,
+) -> Result<Staged, StateError> {
     clear(workspace)?;
     own::prepare(&own::checkpoints(workspace))?;
     let directory = directory(workspace);
@@ -247,7 +257,8 @@ pub(super) fn prepare(
     let few = contents.len() <= FEW;
     let proven = Mutex::new(HashMap::new());
     reader.each(contents, |(name, change, entry), content| {
-        let inode = write_file(beside, &name, entry, content, few)
+        let model = like.map(|like| like.join(path::as_path(&change.path)));
+        let inode = write_file(beside, &name, entry, content, (few, model.as_deref()))
             .map_err(|error| or_file(error, &directory.join(path::as_path(&name))))?;
         let mut proven = proven.lock().unwrap_or_else(PoisonError::into_inner);
         proven.insert(change.path.clone(), inode);

@@ -44,14 +44,17 @@ pub(super) fn write_file(
     name: &[u8],
     entry: &Entry,
     content: &Content<'_>,
-    sync: bool,
+    (sync, model): (bool, Option<&Path>),
 ) -> Result<Inode, Failure> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Most often that is the mode it keeps. Attributes need more than some modes allow.
     let plain = entry.mode & !0o777 == 0 && entry.attributes.is_empty();
     let mode = if plain { entry.mode } else { 0o600 };
     let file = File::from(openat(directory, name, flags, Mode::from_raw_mode(mode))?);
-    let size = write_content(&file, name, entry, content)?;
+    let size = match model.and_then(|model| clone_of(&file, model, entry, content)) {
+        Some(size) => size,
+        None => write_content(&file, name, entry, content)?,
+    };
     if !entry.attributes.is_empty() {
         set_attributes(file.as_fd(), &entry.attributes)?;
     }
@@ -73,6 +76,24 @@ pub(super) fn write_file(
     Err(Failure::System(std::io::Error::other(
         "what was written is not what is read back",
     )))
+}
+
+/// Lets a new file share the blocks of one that should hold the same, and returns its size.
+/// `None` when it cannot, or when what it shares is something else: then it is empty again.
+fn clone_of(file: &File, model: &Path, entry: &Entry, content: &Content<'_>) -> Option<u64> {
+    let Node::File { size, .. } = entry.node else {
+        return None;
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let model = openat(rustix::fs::CWD, model, flags, Mode::empty()).ok()?;
+    rustix::fs::ioctl_ficlone(file, &model).ok()?;
+    let same = file.metadata().is_ok_and(|found| found.len() == size)
+        && read_whole(file, size).is_ok_and(|read| read == content.id());
+    match same {
+        true => Some(size),
+        // The file was changed since it was looked at.
+        false => file.set_len(0).ok().and(None),
+    }
 }
 
 /// Writes a content into a new file, and returns its size. A content in one piece is not checked

@@ -96,6 +96,66 @@ fn merge_lines(base: &[&[u8]], ours: &[&[u8]], theirs: &[&[u8]]) -> Merge {
     }
 }
 
+/// Who the sides of a conflict are to people.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'a> {
+    /// Our side.
+    pub ours: &'a str,
+    /// What both began with.
+    pub base: &'a str,
+    /// Their side.
+    pub theirs: &'a str,
+}
+
+/// The whole merge as text, with the places that conflict marked as `diff3` does.
+/// `None` where there is nothing to be mixed.
+pub fn marked(base: &[u8], ours: &[u8], theirs: &[u8], labels: &Labels<'_>) -> Option<Vec<u8>> {
+    let (base, ours, theirs) = (mixable(base)?, mixable(ours)?, mixable(theirs)?);
+    let mut text = Vec::new();
+    let mut done = 0;
+    let side = |text: &mut Vec<u8>, mark: &str, label: &str, lines: &[u8]| {
+        text.extend_from_slice(mark.as_bytes());
+        if !label.is_empty() {
+            text.push(b' ');
+            text.extend_from_slice(label.as_bytes());
+        }
+        text.push(b'\n');
+        text.extend_from_slice(lines);
+        // A mark begins a line.
+        if !lines.is_empty() && !lines.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+    };
+    for region in regions(changes(&base, &ours), changes(&base, &theirs)) {
+        text.extend(bytes(&base, done..region.base.start));
+        done = region.base.end;
+        match (region.ours, region.theirs) {
+            (Some(our), Some(their)) => {
+                let our = bytes(&ours, stretched(&our, &region.base));
+                let their = bytes(&theirs, stretched(&their, &region.base));
+                if our == their {
+                    text.extend(our);
+                } else {
+                    side(&mut text, "<<<<<<<", labels.ours, &our);
+                    side(
+                        &mut text,
+                        "|||||||",
+                        labels.base,
+                        &bytes(&base, region.base),
+                    );
+                    side(&mut text, "=======", "", &their);
+                    side(&mut text, ">>>>>>>", labels.theirs, b"");
+                }
+            }
+            (Some(our), None) => text.extend(bytes(&ours, our.new)),
+            (None, Some(their)) => text.extend(bytes(&theirs, their.new)),
+            (None, None) => {}
+        }
+    }
+    text.extend(bytes(&base, done..base.len()));
+    Some(text)
+}
+
 /// Lines of the base that were changed, as far as the changes touch.
 struct Region {
     base: Range<usize>,
@@ -273,6 +333,21 @@ mod tests {
             conflicts(b"1\n2", b"1\n2\n", b"1\n2\n3"),
             [conflict(2, "2", "2\n", "2\n3")]
         );
+    }
+
+    #[test]
+    fn pr_32_conflicts_are_shown_with_both_sides_and_the_base() {
+        let labels = Labels {
+            ours: "here",
+            base: "before",
+            theirs: "the work",
+        };
+        let text = marked(b"1\n2\n3", b"0\n1\n2\nx", b"1\n2\ny", &labels).unwrap();
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "0\n1\n2\n<<<<<<< here\nx\n||||||| before\n3\n=======\ny\n>>>>>>> the work\n"
+        );
+        assert_eq!(marked(b"", b"\0", b"x", &labels), None);
     }
 
     #[test]

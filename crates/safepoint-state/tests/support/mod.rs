@@ -105,7 +105,7 @@ impl Bench {
         self.open(top)
     }
 
-    fn open(&self, top: PathBuf) -> Place<'_> {
+    pub(crate) fn open(&self, top: PathBuf) -> Place<'_> {
         let rules = Rules::new(Patterns::default()).unwrap();
         Place {
             bench: self,

@@ -123,11 +123,11 @@ fn reply(state: &State, goal: &Goal<'_>, restored: &Restored) -> Result<RestoreR
     let after = state.find(restored.after.as_str())?;
     let target: &Snapshot = match goal {
         Goal::Snapshot { snapshot, .. } => snapshot,
-        Goal::Without { .. } => &after,
+        Goal::Without { .. } | Goal::Brought(_) => &after,
     };
     let restored_to = match goal {
         Goal::Snapshot { snapshot, .. } => Some(snapshot.id.to_string()),
-        Goal::Without { .. } => None,
+        Goal::Without { .. } | Goal::Brought(_) => None,
     };
     let hash = |hash| format!("sha256:{hash}");
     let mut anchors = vec![

@@ -1,0 +1,151 @@
+//! Bringing the work of one directory into another that has moved on since.
+//!
+//! What happened between two snapshots of the first is put into the second, path
+//! by path and line by line: three ways, with the first snapshot as the base.
+//! What cannot be merged is a conflict, and then nothing at all is done, unless
+//! somebody has said for each what is to become of it. Git state is not brought.
+
+mod clash;
+mod weigh;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+use crate::around::Errand;
+use crate::lock::Hold;
+use crate::path::TreePath;
+use crate::restore::{Goal, Restored};
+use crate::scan::{MixedTrees, Progress, Sink};
+use crate::scope::Scope;
+use crate::snapshot::{Note, Snapshot};
+use crate::state::{State, Workspace};
+use crate::text::{self, Labels};
+use crate::tree::{self, Change, Entry, Node};
+use crate::undo::{FileConflict, Undoing};
+use crate::{StateError, path};
+pub(crate) use weigh::Weighed;
+
+/// What is to become of a path that cannot be merged, or that somebody looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// It stays as it is here.
+    Ours,
+    /// It becomes what the work made of it, with all that is below it.
+    Theirs,
+    /// Both changes, line by line, where they fit.
+    Merged,
+    /// A file with this content.
+    Content(Vec<u8>),
+}
+
+/// Work that is to be brought.
+#[derive(Clone, Debug)]
+pub struct Incoming<'a> {
+    /// What both began with.
+    pub base: &'a Snapshot,
+    /// What the work made of it.
+    pub work: &'a Snapshot,
+    /// The action that bringing it is.
+    pub errand: &'a Errand,
+    /// What was decided, path by path.
+    pub resolutions: &'a BTreeMap<TreePath, Resolution>,
+}
+
+/// What would come of it.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Every path that would change.
+    pub changes: Vec<Change>,
+    /// What cannot be merged. Without a resolution for each, nothing is done.
+    pub conflicts: Vec<FileConflict>,
+    /// Files that both sides changed, and whose changes fit.
+    pub merged: Vec<TreePath>,
+    /// What is not brought, and why.
+    pub kept: Vec<Note>,
+}
+
+impl State {
+    /// Says what would come of bringing the work into `workspace`, and does nothing.
+    pub fn arrival(
+        &self,
+        workspace: &Workspace,
+        incoming: &Incoming<'_>,
+        progress: &Progress,
+    ) -> Result<Arrival, StateError> {
+        let _held = self.hold(&workspace.root, Hold::Shared)?;
+        let objects = self.objects()?;
+        let fresh = Mutex::new(HashMap::new());
+        let sink = Sink::Memory(&fresh);
+        let scope = incoming.scope()?;
+        let capture = self.look(workspace, &scope, &objects, &sink, progress)?;
+        let reader = objects.reader();
+        let trees = MixedTrees {
+            fresh: &fresh,
+            stored: &reader,
+        };
+        let undoing = Undoing {
+            trees: &trees,
+            reader: &reader,
+            workspace: &workspace.root,
+            present: &capture,
+            scope: &scope,
+            now: self.now(),
+        };
+        let weighed = undoing.weigh(incoming, &sink)?;
+        Ok(Arrival {
+            changes: weighed.changes(),
+            conflicts: weighed.conflicts.into_values().collect(),
+            merged: weighed.merged.into_iter().collect(),
+            kept: weighed.kept,
+        })
+    }
+
+    /// Brings it. The state before is a checkpoint, and `undo` takes it back.
+    pub fn bring(
+        &self,
+        workspace: &Workspace,
+        incoming: &Incoming<'_>,
+        progress: &Progress,
+    ) -> Result<Restored, StateError> {
+        self.restore(workspace, &Goal::Brought(incoming), &[], progress)
+    }
+
+    /// A file that cannot be merged, with both sides of each place in it marked.
+    /// `None` when it is no text, or not a file on both sides.
+    pub fn marked(
+        &self,
+        workspace: &Workspace,
+        incoming: &Incoming<'_>,
+        path: &[u8],
+        labels: &Labels<'_>,
+    ) -> Result<Option<Vec<u8>>, StateError> {
+        let objects = self.objects()?;
+        let reader = objects.reader();
+        let of = |snapshot: &Snapshot| tree::find(&reader, Some(&snapshot.record.files), path);
+        let full = workspace.root.join(path::as_path(path));
+        let is_file = full.symlink_metadata().is_ok_and(|found| found.is_file());
+        let content = |entry: &Entry| match &entry.node {
+            Node::File { content, .. } => reader.read(*content).map(Some),
+            _ => Ok(None),
+        };
+        let base = match of(incoming.base)? {
+            Some(entry) => content(&entry)?,
+            None => Some(Vec::new()),
+        };
+        let theirs = of(incoming.work)?
+            .map(|entry| content(&entry))
+            .transpose()?;
+        let (Some(base), Some(Some(theirs)), true) = (base, theirs, is_file) else {
+            return Ok(None);
+        };
+        let ours = std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))?;
+        Ok(text::marked(&base, &ours, &theirs, labels))
+    }
+}
+
+impl Incoming<'_> {
+    pub(crate) fn scope(&self) -> Result<Scope, StateError> {
+        let scope = Scope::stored(&self.base.record.scope)?;
+        Ok(scope.narrowed(&Scope::stored(&self.work.record.scope)?))
+    }
+}
