@@ -1,6 +1,7 @@
 //! Whose a workspace is: the token of its agent, of which only a digest is kept.
 
 use safepoint_model::{Digest, Entropy, Frame, WorkspaceId};
+use safepoint_store::Durability;
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
@@ -11,6 +12,26 @@ use crate::table::{self, Made};
 use crate::tell::protocol;
 
 impl Progress {
+    /// Refuses a token that is not the one that counts, and records that.
+    pub(crate) fn admit(
+        &self,
+        id: &WorkspaceId,
+        token: &str,
+        context: &'static str,
+    ) -> Result<(), ProgressError> {
+        let counts = self.trail.store().read(|sql| {
+            table::made(sql, id)?;
+            Ok::<_, ProgressError>(table::binding(sql, id)? == Some(token_digest(id, token)))
+        })?;
+        if counts {
+            return Ok(());
+        }
+        self.trail.write(Durability::Sync, |writing| {
+            let made = table::made(writing.sql(), id)?;
+            self.authenticate(writing, &made, token, context)
+        })?
+    }
+
     /// Whether `token` is the one that counts; what is not is recorded.
     pub(crate) fn authenticate(
         &self,

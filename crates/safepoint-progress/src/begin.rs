@@ -92,7 +92,7 @@ impl Progress {
                 return Ok(Err(refused));
             }
             let created = self.moment(writing)?;
-            let (run, parent, role, taxonomy) = self.place(writing, &id, beginning)?;
+            let (run, parent, role, taxonomy) = self.position(writing, &id, beginning)?;
             let held = match beginning {
                 Beginning::Root(taxonomy) => Some(text_of(taxonomy)?),
                 Beginning::Below(..) => None,
@@ -122,6 +122,7 @@ impl Progress {
                     "taxonomy": {"id": document.id, "version": document.version, "digest": digest_of(&taxonomy)?},
                     "directive": made.directive.as_deref().map(directive_digest),
                     "budget": made.budget, "timeout": made.timeout, "task": given.task,
+                    "place": given.place.map(|place| json!({"kind": place.kind, "base": place.base})),
                     "timestamp": created,
                 }),
             })?;
@@ -131,6 +132,9 @@ impl Progress {
             fault::point("progress.create.kept");
             table::bind(writing.sql(), &id, Some(&agent), created, entry.seq)?;
             fault::point("progress.create.bound");
+            if let Some(place) = given.place {
+                settle(writing, place, made.parent.as_ref())?;
+            }
             if let Some(task) = given.task {
                 self.give(writing, task, &made, by)?;
             }
@@ -147,7 +151,7 @@ impl Progress {
     }
 
     /// The run, parent and role of a new workspace, and the taxonomy that holds for it.
-    fn place(
+    fn position(
         &self,
         writing: &mut Writing<'_>,
         id: &WorkspaceId,
@@ -189,6 +193,26 @@ impl Progress {
         }
         Ok((above.run, Some(parent.clone()), role.clone(), taxonomy))
     }
+}
+
+/// Keeps the directory of a new workspace, and what it began with for as long as there is a store.
+fn settle(
+    writing: &mut Writing<'_>,
+    place: &Place,
+    parent: Option<&WorkspaceId>,
+) -> Result<(), ProgressError> {
+    let above = match parent {
+        Some(parent) => table::place(writing.sql(), parent)?,
+        None => None,
+    };
+    if above.is_some_and(|above| above.path != place.origin) {
+        return Err(ProgressError::Refused(
+            "a directory below a workspace with one is made from that one".to_owned(),
+        ));
+    }
+    table::insert_place(writing.sql(), place)?;
+    safepoint_state::keep(writing.sql(), &place.base)?;
+    Ok(())
 }
 
 pub(crate) fn directive_digest(text: &str) -> Digest {

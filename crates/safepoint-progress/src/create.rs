@@ -35,7 +35,6 @@ impl Progress {
         request_key: Option<&str>,
         seen: Option<&Seen>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
-        let asked = record::read(body, id);
         let mut parent = None;
         let outcome = self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
@@ -47,6 +46,17 @@ impl Progress {
                 key,
                 digest: request_digest(body),
             });
+            let place = table::place(writing.sql(), id)?;
+            let files = match place {
+                Some(_) => record::Files::NamedOrSeen,
+                None => record::Files::Named,
+            };
+            let asked = record::read(body, id, files);
+            let seen = match (&place, seen) {
+                (None, _) => Directory::None,
+                (Some(_), Some(seen)) => Directory::Seen(seen),
+                (Some(_), None) => Directory::Unseen,
+            };
             let outcome = match asked.and_then(|asked| usable(key.as_ref()).map(|()| asked)) {
                 Ok(asked) => self.attempt(writing, &made, asked, key.as_ref(), seen)?,
                 Err(rejection) => Err(rejection),
@@ -80,9 +90,9 @@ impl Progress {
         &self,
         writing: &mut Writing<'_>,
         made: &Made,
-        asked: Asked,
+        mut asked: Asked,
         key: Option<&RequestKey<'_>>,
-        seen: Option<&Seen>,
+        directory: Directory<'_>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
         if let Some(key) = key
             && let Some(first) = table::keyed(writing.sql(), &made.id, key.key)?
@@ -94,6 +104,9 @@ impl Progress {
             return opened(&made.id, &first).map(Ok);
         }
         let taxonomy = table::taxonomy(writing.sql(), &made.run)?;
+        if let (Directory::Seen(seen), false) = (directory, asked.names_files) {
+            asked.payload.files_changed.clone_from(&seen.files_changed);
+        }
         if let Err(rejection) = taxonomy.permits(&made.role, &asked.kind, &asked.payload) {
             return Ok(Err(rejection));
         }
@@ -122,6 +135,24 @@ impl Progress {
             let head = parent.as_ref().map_or("null", RecordId::as_str);
             let detail = format!("`parent` is not the head of the chain, which is `{head}`");
             return Ok(Err(Rejection::new(Reason::InvalidParent, detail)));
+        }
+        let seen = match directory {
+            Directory::None => None,
+            Directory::Seen(seen) => Some(seen),
+            Directory::Unseen => {
+                let why = format!("the directory of `{}` has to be looked at first", made.id);
+                return Err(ProgressError::Refused(why));
+            }
+        };
+        if let Some(seen) = seen {
+            if seen.since != parent {
+                let detail = "the chain has grown since the directory was looked at; ask again";
+                return Ok(Err(Rejection::new(Reason::InvalidParent, detail)));
+            }
+            if let Err(rejection) = seen.confirms(&asked.payload.files_changed) {
+                return Ok(Err(rejection));
+            }
+            safepoint_state::keep(writing.sql(), &seen.snapshot)?;
         }
         let made_record = Record {
             id: RecordId::new(timestamp, &*self.entropy)?,
@@ -164,6 +195,7 @@ impl Progress {
                 "checkpoint_id": record.id, "workspace": made.id, "type": record.kind,
                 "status": record.status, "confidence": record.confidence, "parent": record.parent,
                 "timestamp": record.timestamp, "resource_usage": record.resource_usage,
+                "snapshot": record.snapshot,
                 "integrity": {"proof": proof, "algorithm": record::RECORD_TAG},
                 "request": request,
             }),
@@ -191,6 +223,14 @@ pub(crate) fn request_mark(key: &str, digest: &[u8]) -> Digest {
         .field(key.as_bytes())
         .field(digest)
         .digest()
+}
+
+/// Whether a workspace has a directory of its own, and what was seen in it.
+#[derive(Clone, Copy)]
+enum Directory<'a> {
+    None,
+    Seen(&'a Seen),
+    Unseen,
 }
 
 fn usable(key: Option<&RequestKey<'_>>) -> Result<(), Rejection> {

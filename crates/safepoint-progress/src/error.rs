@@ -1,6 +1,7 @@
 //! What can go wrong with a workspace.
 
 use safepoint_model::{EntropyError, WorkspaceId, json};
+use safepoint_state::StateError;
 use safepoint_store::StoreError;
 use safepoint_trail::TrailError;
 
@@ -37,6 +38,9 @@ pub enum ProgressError {
     /// A record has no canonical form.
     #[error("the checkpoint cannot be written as canonical JSON")]
     Canonical(#[from] json::WriteError),
+    /// A directory could not be looked at or changed.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

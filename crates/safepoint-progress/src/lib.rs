@@ -13,6 +13,8 @@ mod create;
 mod deliver;
 mod error;
 mod follow;
+pub mod integrate;
+mod isolated;
 mod limits;
 pub mod meter;
 mod metering;
@@ -38,6 +40,7 @@ mod words;
 pub use begin::{Beginning, Created, Given};
 pub use chain::Link;
 pub use error::ProgressError;
+pub use isolated::{Apart, checkpoint_in, create_apart, remove_apart};
 pub use metering::Metered;
 pub use place::{Place, PlaceKind, Seen};
 pub use presence::Presence;
@@ -86,6 +89,10 @@ pub const COMPONENT: Component = Component {
         Migration {
             sqlite: include_str!("../migrations/2.sqlite.sql"),
             postgres: include_str!("../migrations/2.postgres.sql"),
+        },
+        Migration {
+            sqlite: include_str!("../migrations/3.sqlite.sql"),
+            postgres: include_str!("../migrations/3.postgres.sql"),
         },
     ],
 };

@@ -104,6 +104,7 @@ impl Progress {
         let (before, number) = table::standing(writing.sql(), &made.id)?;
         let time = self.moment(writing)?;
         let moved = before.moved_to(to);
+        let by_whom = by.clone();
         let kind = match moved {
             Ok(_) => Kind::fixed("workspace_state_changed"),
             Err(_) => Kind::fixed("workspace_state_refused"),
@@ -138,6 +139,7 @@ impl Progress {
             self.follow(writing, &made.id, to, reason)?;
         }
         if moved.is_ok() && to == State::Failed {
+            self.abort_open(writing, &made.id, reason, &by_whom)?;
             for child in table::children(writing.sql(), &made.id)? {
                 let (standing, _) = table::standing(writing.sql(), &child.id)?;
                 if !standing.state.is_terminal() {

@@ -1,12 +1,15 @@
 //! The real directory of a workspace, where it has one, and what is seen in it.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use safepoint_model::{ActionId, RecordId, WorkspaceId};
+use safepoint_model::{ActionId, RecordId, WorkspaceId, text};
 use safepoint_state::SnapshotId;
 use serde::Serialize;
 
+use crate::rejection::Rejection;
 use crate::words::words;
+use crate::{Progress, ProgressError, table};
 
 words! {
     /// How a directory was made.
@@ -43,4 +46,66 @@ pub struct Seen {
     pub snapshot: SnapshotId,
     /// The actions that were done there since then.
     pub actions: Vec<ActionId>,
+}
+
+/// So many paths of a difference are named.
+const MOST_NAMED: usize = 5;
+
+impl Seen {
+    /// Whether a claim of changed paths is what was seen.
+    pub(crate) fn confirms(&self, claimed: &[String]) -> Result<(), Rejection> {
+        let plain = |path: &String| path.trim_start_matches("./").to_owned();
+        let claimed: BTreeSet<String> = claimed.iter().map(plain).collect();
+        let seen: BTreeSet<String> = self.files_changed.iter().cloned().collect();
+        if claimed == seen {
+            return Ok(());
+        }
+        let named = |one: &BTreeSet<String>, other: &BTreeSet<String>, what: &str| {
+            let paths: Vec<&String> = one.difference(other).collect();
+            let more = paths.len().saturating_sub(MOST_NAMED);
+            let mut shown: Vec<String> = paths
+                .into_iter()
+                .take(MOST_NAMED)
+                .map(|path| format!("`{}`", text::line(path).text))
+                .collect();
+            if more > 0 {
+                shown.push(format!("{more} more"));
+            }
+            (!shown.is_empty()).then(|| format!("{what} {}", shown.join(", ")))
+        };
+        let told: Vec<String> = [
+            named(&claimed, &seen, "unchanged:"),
+            named(&seen, &claimed, "changed and not named:"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        Err(Rejection::structure(format!(
+            "`payload.files_changed` is not what the directory shows ({}); leave it out to have it filled in",
+            told.join("; ")
+        )))
+    }
+}
+
+impl Progress {
+    /// The directory that was made for a workspace, whether it is still there or not.
+    pub fn place(&self, id: &WorkspaceId) -> Result<Option<Place>, ProgressError> {
+        self.trail.store().read(|sql| {
+            table::made(sql, id)?;
+            Ok(table::place(sql, id)?)
+        })
+    }
+
+    /// The workspace whose directory `path` lies in. It must be absolute and without links.
+    pub fn at(&self, path: &Path) -> Result<Option<Place>, ProgressError> {
+        let above: Vec<&Path> = path.ancestors().collect();
+        self.trail
+            .store()
+            .read(|sql| Ok(table::place_at(sql, &above)?))
+    }
+
+    /// All directories that were not removed.
+    pub fn places(&self) -> Result<Vec<Place>, ProgressError> {
+        self.trail.store().read(|sql| Ok(table::places(sql)?))
+    }
 }

@@ -10,7 +10,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use safepoint_model::Expiry;
 use safepoint_store::durable::{self, Access};
 use safepoint_store::fault;
 
@@ -18,7 +17,7 @@ use crate::checkpoint::Wanted;
 use crate::git::Repository;
 use crate::lock::{self, Hold};
 use crate::path::{self, TreePath};
-use crate::restore::{Plan, put_new_files};
+use crate::restore::{Plan, automatic_expiry, put_new_files};
 use crate::scan::Progress;
 use crate::scope::Scope;
 use crate::snapshot::{Origin, Snapshot};
@@ -42,7 +41,7 @@ pub struct Isolated {
     pub workspace: Workspace,
     /// How it was made.
     pub how: Apart,
-    /// What was in it when it was made. Never collected.
+    /// What was in it when it was made: to be kept by whoever tells the store of it.
     pub base: Snapshot,
     _held: Held,
 }
@@ -127,7 +126,7 @@ impl State {
             parts: Vec::new(),
             reason: Some(format!("where the work of {name} begins")),
             kind: None,
-            expiry: Expiry::Never,
+            expiry: automatic_expiry(self.now()),
             origin: Origin::Automatic,
             seal_to: &[],
         };

@@ -53,6 +53,7 @@ pub use restore::{
 pub use scan::{Patterns, Progress, Rules};
 pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
+    keep,
 };
 pub use state::{State, Surroundings, Workspace, stream};
 pub use undo::FileConflict;

@@ -568,12 +568,10 @@ fn disturb(random: &Seeded, side: &Place<'_>) {
         let path = side.at(name);
         match below(random, 24) {
             0 => drop(fs::remove_file(&path)),
-            1..=12 => {
-                // Something else may stand above it by now.
-                if fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.is_dir() {
-                    let text = fs::read_to_string(&path).unwrap_or_default();
-                    fs::write(&path, edited(random, &text)).unwrap();
-                }
+            // Something else may stand above it by now.
+            1..=12 if fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.is_dir() => {
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                fs::write(&path, edited(random, &text)).unwrap();
             }
             13 if name.contains('/') => {
                 let parent = path.parent().unwrap().to_owned();

@@ -12,7 +12,7 @@ use safepoint_state::SnapshotId;
 use serde::{Deserialize, Serialize};
 
 pub use payload::Payload;
-pub use request::{Asked, read, type_of};
+pub use request::{Asked, Files, read, type_of};
 pub use usage::{Usage, WallTime};
 
 use crate::words::words;

@@ -46,18 +46,25 @@ impl Serialize for Payload {
     }
 }
 
-impl<'de> Deserialize<'de> for Payload {
+/// A payload that may leave it to its directory to say which files changed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Loose {
+    pub(super) payload: Payload,
+    pub(super) names_files: bool,
+}
+
+impl<'de> Deserialize<'de> for Loose {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Fields;
 
         impl<'de> Visitor<'de> for Fields {
-            type Value = Payload;
+            type Value = Loose;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a payload with `files_changed`, `content` and `artifacts`")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Payload, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Loose, A::Error> {
                 let (mut files_changed, mut content, mut artifacts) = (None, None, None);
                 let mut more = BTreeMap::new();
                 while let Some(name) = map.next_key::<String>()? {
@@ -70,16 +77,28 @@ impl<'de> Deserialize<'de> for Payload {
                         }
                     }
                 }
-                Ok(Payload {
-                    files_changed: files_changed
-                        .ok_or_else(|| A::Error::missing_field("files_changed"))?,
-                    content: content.ok_or_else(|| A::Error::missing_field("content"))?,
-                    artifacts: artifacts.ok_or_else(|| A::Error::missing_field("artifacts"))?,
-                    more,
+                Ok(Loose {
+                    names_files: files_changed.is_some(),
+                    payload: Payload {
+                        files_changed: files_changed.unwrap_or_default(),
+                        content: content.ok_or_else(|| A::Error::missing_field("content"))?,
+                        artifacts: artifacts.ok_or_else(|| A::Error::missing_field("artifacts"))?,
+                        more,
+                    },
                 })
             }
         }
 
         deserializer.deserialize_map(Fields)
+    }
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let loose = Loose::deserialize(deserializer)?;
+        match loose.names_files {
+            true => Ok(loose.payload),
+            false => Err(D::Error::missing_field("files_changed")),
+        }
     }
 }

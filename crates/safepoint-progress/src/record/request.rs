@@ -6,40 +6,64 @@
 use safepoint_model::{RecordId, WorkspaceId, json, text};
 use serde::Deserialize;
 
+use super::payload::Loose;
 use super::{Confidence, Payload, Status, Usage};
 use crate::rejection::Rejection;
 
 /// A record that is asked for: everything but what the runtime gives.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
     /// The type.
-    #[serde(rename = "type")]
     pub kind: String,
     /// The work product.
     pub payload: Payload,
+    /// Whether the agent says which files changed, or leaves it to the directory.
+    pub names_files: bool,
     /// Why.
     pub intent: String,
     /// The present head, by what the agent knows.
     ///
     /// Any text: what is no id is no head either, and that is another reason.
-    #[serde(default)]
     pub parent: Option<String>,
     /// Whether it is done.
     pub status: Status,
     /// How sure the agent is.
     pub confidence: Confidence,
     /// What it took.
-    #[serde(default)]
     pub resource_usage: Option<Usage>,
+}
+
+/// The same, as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(rename = "type")]
+    kind: String,
+    payload: Loose,
+    intent: String,
+    #[serde(default)]
+    parent: Option<String>,
+    status: Status,
+    confidence: Confidence,
+    #[serde(default)]
+    resource_usage: Option<Usage>,
     /// The workspace, which may be named and is known anyway.
     #[serde(default)]
     workspace: Option<String>,
 }
 
+/// Who says which files changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// The agent.
+    Named,
+    /// The agent, or the directory of the workspace.
+    NamedOrSeen,
+}
+
 /// Reads what is asked for in `workspace`.
-pub fn read(body: &[u8], workspace: &WorkspaceId) -> Result<Asked, Rejection> {
-    let asked: Asked = json::read_as(body, json::Limits::default())
+pub fn read(body: &[u8], workspace: &WorkspaceId, files: Files) -> Result<Asked, Rejection> {
+    let asked: Written = json::read_as(body, json::Limits::default())
         .map_err(|error| Rejection::structure(error.to_string()))?;
     if asked
         .workspace
@@ -58,7 +82,13 @@ pub fn read(body: &[u8], workspace: &WorkspaceId) -> Result<Asked, Rejection> {
     if asked.kind.is_empty() {
         return Err(Rejection::structure("`type` is empty"));
     }
+    if files == Files::Named && !asked.payload.names_files {
+        return Err(Rejection::structure(
+            "`payload`: missing field `files_changed`",
+        ));
+    }
     if let Some(path) = asked
+        .payload
         .payload
         .files_changed
         .iter()
@@ -72,7 +102,16 @@ pub fn read(body: &[u8], workspace: &WorkspaceId) -> Result<Asked, Rejection> {
     if let Some(fault) = asked.resource_usage.and_then(|usage| usage.fault()) {
         return Err(Rejection::structure(fault));
     }
-    Ok(asked)
+    Ok(Asked {
+        kind: asked.kind,
+        payload: asked.payload.payload,
+        names_files: asked.payload.names_files,
+        intent: asked.intent,
+        parent: asked.parent,
+        status: asked.status,
+        confidence: asked.confidence,
+        resource_usage: asked.resource_usage,
+    })
 }
 
 impl Asked {
@@ -138,7 +177,7 @@ mod tests {
     fn try_with(change: impl FnOnce(&mut Value)) -> Result<Asked, Rejection> {
         let mut body = good();
         change(&mut body);
-        read(body.to_string().as_bytes(), &workspace())
+        read(body.to_string().as_bytes(), &workspace(), Files::Named)
     }
 
     #[test]
@@ -191,7 +230,10 @@ mod tests {
         assert!(try_with(|body| body["workspace"] = json!("wsp_zzzzzzzzzzzzzzzz")).is_err());
         assert!(try_with(|body| body["workspace"] = json!(workspace())).is_ok());
         for body in ["", "[]", "null", "{", "{\"type\":\"a\",\"type\":\"b\"}"] {
-            assert!(read(body.as_bytes(), &workspace()).is_err(), "{body}");
+            assert!(
+                read(body.as_bytes(), &workspace(), Files::Named).is_err(),
+                "{body}"
+            );
         }
     }
 

@@ -1,6 +1,8 @@
 //! The tables: rows in and out. No rule is decided here.
 
 mod account;
+mod integration;
+mod place;
 mod record;
 mod signal;
 mod task;
@@ -9,6 +11,8 @@ mod workspace;
 use safepoint_store::{Row, StoreError, Value};
 
 pub(crate) use account::*;
+pub(crate) use integration::*;
+pub(crate) use place::*;
 pub(crate) use record::*;
 pub(crate) use signal::*;
 pub(crate) use task::*;
@@ -32,6 +36,6 @@ pub(crate) fn optional<T: std::str::FromStr>(
 }
 
 /// A place in the trail, as a column has it.
-pub(crate) fn place(seq: u64) -> Value<'static> {
+pub(crate) fn position(seq: u64) -> Value<'static> {
     Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX))
 }

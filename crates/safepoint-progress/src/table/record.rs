@@ -3,7 +3,7 @@
 use safepoint_model::{Digest, RecordId, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::place;
+use super::position;
 
 /// A record as its row has it.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ pub(crate) fn insert_record(
             Value::Text(record.status.as_str()),
             Value::Text(record.confidence.as_str()),
             Value::Integer(record.timestamp.as_micros()),
-            place(entry),
+            position(entry),
             Value::Blob(body),
             Value::Blob(proof.as_bytes()),
             key.map(|key| key.key).into(),

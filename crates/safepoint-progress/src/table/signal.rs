@@ -3,7 +3,7 @@
 use safepoint_model::{SignalId, Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{optional, parsed, place};
+use super::{optional, parsed, position};
 use crate::signal::Signal;
 
 /// A signal as its row has it.
@@ -40,7 +40,7 @@ pub(crate) fn insert_signal(
             signal.reason.as_deref().into(),
             signal.about.as_deref().into(),
             Value::Integer(signal.timestamp.as_micros()),
-            place(entry),
+            position(entry),
             signal.delivered_to.as_ref().map(WorkspaceId::as_str).into(),
         ],
     )
@@ -221,7 +221,7 @@ pub(crate) fn insert_delivery(
             Value::Text(id.as_str()),
             Value::Text(parent.as_str()),
             Value::Integer(time.as_micros()),
-            place(entry),
+            position(entry),
         ],
     )
     .map(drop)

@@ -3,7 +3,7 @@
 use safepoint_model::{Digest, Span, Timestamp, WorkspaceId, json as strict};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{optional, parsed, place};
+use super::{optional, parsed, position};
 use crate::ProgressError;
 use crate::meter::Budget;
 use crate::role::Name;
@@ -187,7 +187,7 @@ pub(crate) fn insert_move(
             standing.former.map(State::as_str).into(),
             reason.into(),
             Value::Integer(time.as_micros()),
-            place(entry),
+            position(entry),
         ],
     )
     .map(drop)
@@ -285,7 +285,7 @@ pub(crate) fn bind(
             Value::Text(id.as_str()),
             digest.map(|digest| digest.as_bytes().as_slice()).into(),
             Value::Integer(time.as_micros()),
-            place(entry),
+            position(entry),
         ],
     )
     .map(drop)

@@ -9,7 +9,7 @@ use safepoint_model::{ActionId, Digest, Expiry, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use id::SnapshotId;
-pub use table::{Action, COMPONENT, Selection};
+pub use table::{Action, COMPONENT, Selection, keep};
 pub(crate) use table::{
     action_exists, actions, delete, find, find_action, insert, insert_action, list, set_pinned,
     spend,

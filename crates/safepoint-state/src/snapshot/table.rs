@@ -235,6 +235,21 @@ pub(crate) fn spend(
     Ok(changed == 1)
 }
 
+/// Keeps a snapshot for as long as there is a store, inside the transaction of whoever needs it.
+pub fn keep(sql: &mut dyn Sql, id: &SnapshotId) -> Result<(), StateError> {
+    let changed = sql.execute(
+        "UPDATE state_snapshots SET expiry = ?2 WHERE id = ?1",
+        &[Value::Text(id.as_str()), Value::Integer(NEVER)],
+    )?;
+    match changed {
+        1 => Ok(()),
+        _ => Err(StateError::NotFound {
+            what: "checkpoint",
+            name: id.to_string(),
+        }),
+    }
+}
+
 pub(crate) fn delete(sql: &mut dyn Sql, id: &SnapshotId) -> Result<(), StateError> {
     sql.execute(
         "DELETE FROM state_snapshots WHERE id = ?1",

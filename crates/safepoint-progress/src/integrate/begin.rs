@@ -1,0 +1,410 @@
+//! The first step of an integration: what is chosen, whether it may be, and what is in its way.
+
+use std::collections::BTreeSet;
+
+use safepoint_state::{HeldDirectory, State};
+use safepoint_store::{Durability, Sql, fault};
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use super::tree::Looked;
+use super::{Bringing, Conflict, ConflictType, Ground, Integration, Mode, Step, Strategy, Wish};
+use crate::chain::opened;
+use crate::place::Place;
+use crate::record::{Confidence, Record};
+use crate::role::BaseRole;
+use crate::state::State as WorkspaceState;
+use crate::table::{self, Made, StoredRecord};
+use crate::{Progress, ProgressError};
+
+/// What an integration is about.
+pub(super) struct Chosen {
+    pub(super) made: Made,
+    pub(super) target: Made,
+    pub(super) stored: StoredRecord,
+    pub(super) place: Option<Place>,
+}
+
+impl Progress {
+    /// Begins an integration: the record is chosen and proved, and what it would change is
+    /// compared with what is there. Nothing outside the store is touched.
+    pub fn prepare(
+        &self,
+        wish: &Wish<'_>,
+        ground: Option<&Ground<'_>>,
+        by: &Actor,
+    ) -> Result<Step, ProgressError> {
+        let chosen = match self.trail.store().read(|sql| choose(sql, wish))? {
+            Ok(chosen) => chosen,
+            Err(why) => return Err(self.refused(wish, why, by)?),
+        };
+        let state: Option<&State> = ground.map(|ground| ground.state);
+        let record = match self.proved_whole(&chosen, state)? {
+            Ok(record) => record,
+            Err(found) => {
+                self.violated(wish, &chosen.target.id, by)?;
+                return Err(ProgressError::Tampered {
+                    what: "checkpoint",
+                    id: found.subject_id,
+                });
+            }
+        };
+        fault::point("integrate.proved");
+        let taxonomy = self
+            .trail
+            .store()
+            .read(|sql| table::taxonomy(sql, &chosen.made.run))?;
+        let read_only = record.kind == "observation"
+            || taxonomy.base_of(&chosen.made.role) == Some(BaseRole::Observer);
+        let mut looked = match (&chosen.place, read_only) {
+            (_, true) => Looked::default(),
+            (Some(place), false) => self.look(place, &record, wish.strategy, ground)?,
+            (None, false) => Looked {
+                conflicts: self.overlaps(&chosen, &record, wish.strategy)?,
+                ..Looked::default()
+            },
+        };
+        looked
+            .conflicts
+            .extend(wish.findings.iter().map(|finding| Conflict {
+                id: String::new(),
+                kind: finding.kind,
+                path: None,
+                raw: None,
+                mergeable: false,
+                description: finding.description.clone(),
+                resolution: None,
+            }));
+        self.start(wish, &record, looked, ground, by)
+    }
+
+    /// Records that it begins, with what was found.
+    fn start(
+        &self,
+        wish: &Wish<'_>,
+        record: &Record,
+        mut looked: Looked,
+        ground: Option<&Ground<'_>>,
+        by: &Actor,
+    ) -> Result<Step, ProgressError> {
+        let conflicts = std::mem::take(&mut looked.conflicts);
+        let brings = looked.bring.is_some() && conflicts.is_empty();
+        let action = ground.filter(|_| brings).map(|ground| &ground.errand.id);
+        let begun = self.trail.write(Durability::Sync, |writing| {
+            let chosen = match choose(writing.sql(), wish)? {
+                Ok(chosen) if chosen.stored.id == record.id.as_str() => chosen,
+                Ok(_) => {
+                    let why = "another checkpoint has become the newest final one; ask again";
+                    return Ok(Err(self.refuse_in(writing, wish, why.to_owned(), by)?));
+                }
+                Err(why) => return Ok(Err(self.refuse_in(writing, wish, why, by)?)),
+            };
+            let started = self.moment(writing)?;
+            let one = Integration {
+                source: wish.source.clone(),
+                target: chosen.target.id.clone(),
+                turn: table::next_turn(writing.sql(), &chosen.target.id)?,
+                mode: wish.mode,
+                strategy: wish.strategy,
+                checkpoint_ref: record.id.clone(),
+                started,
+                actions: Vec::new(),
+                conflicts: Vec::new(),
+                result: None,
+            };
+            table::insert_integration(writing.sql(), &one)?;
+            writing.append(Draft {
+                stream: Stream::from(wish.source),
+                actor: by.clone(),
+                kind: Kind::fixed("integration_started").into(),
+                action_id: action.cloned(),
+                body: json!({
+                    "source": one.source, "target": one.target, "owner": by, "mode": one.mode,
+                    "strategy": one.strategy, "checkpoint_ref": one.checkpoint_ref, "turn": one.turn,
+                    "confidence": effective(wish.mode, record), "timestamp": started,
+                }),
+            })?;
+            if let Some(action) = action {
+                table::insert_integration_action(writing.sql(), &one, action)?;
+            } else if conflicts.is_empty() {
+                self.finish(writing, &one, by)?;
+            } else {
+                self.detect(writing, &one, &conflicts, by)?;
+            }
+            Ok::<_, ProgressError>(Ok(again(writing, &one)?))
+        })??;
+        self.deliver()?;
+        fault::point("integrate.started");
+        Ok(match (looked.bring, ground) {
+            _ if begun.result.is_some() => Step::Done(begun),
+            (Some((place, base, work, held)), Some(ground)) if brings => {
+                Step::Bring(Box::new(Bringing {
+                    integration: begun,
+                    place,
+                    base,
+                    work,
+                    resolutions: std::collections::BTreeMap::new(),
+                    errand: ground.errand.clone(),
+                    _held: held,
+                }))
+            }
+            _ => Step::Conflicted(begun),
+        })
+    }
+
+    /// What others have changed of the same, by what records say of themselves.
+    fn overlaps(
+        &self,
+        chosen: &Chosen,
+        record: &Record,
+        strategy: Strategy,
+    ) -> Result<Vec<Conflict>, ProgressError> {
+        if strategy == Strategy::Direct {
+            return Ok(Vec::new());
+        }
+        let plain = |path: &String| path.trim_start_matches("./").to_owned();
+        let mine: BTreeSet<String> = record.payload.files_changed.iter().map(plain).collect();
+        let mut found: BTreeSet<String> = BTreeSet::new();
+        self.trail.store().read(|sql| {
+            let taken = table::taken_over_since(sql, &chosen.target.id, chosen.made.created)?;
+            for (source, id) in taken {
+                for stored in table::chain(sql, &source)? {
+                    if stored.id == id {
+                        let other = opened(&source, &stored)?;
+                        let theirs: BTreeSet<String> =
+                            other.payload.files_changed.iter().map(plain).collect();
+                        found.extend(mine.intersection(&theirs).cloned());
+                    }
+                }
+            }
+            Ok::<_, ProgressError>(())
+        })?;
+        Ok(found
+            .into_iter()
+            .map(|path| Conflict {
+                id: String::new(),
+                kind: ConflictType::ContentOverlap,
+                raw: Some(path.clone().into_bytes()),
+                path: Some(path),
+                mergeable: false,
+                description: "it was changed by work that was taken over since".to_owned(),
+                resolution: None,
+            })
+            .collect())
+    }
+
+    /// Records conflicts, and that the workspace has them.
+    pub(super) fn detect(
+        &self,
+        writing: &mut Writing<'_>,
+        one: &Integration,
+        conflicts: &[Conflict],
+        by: &Actor,
+    ) -> Result<(), ProgressError> {
+        let known = i64::try_from(again(writing, one)?.conflicts.len()).unwrap_or(i64::MAX);
+        for (number, conflict) in (known + 1..).zip(conflicts) {
+            table::insert_conflict(writing.sql(), one, number, conflict)?;
+            writing.append(Draft {
+                stream: Stream::from(&one.source),
+                actor: by.clone(),
+                kind: Kind::fixed("conflict_detected").into(),
+                action_id: None,
+                body: json!({
+                    "workspace_id": one.source, "conflict": format!("c{number}"), "mode": one.mode,
+                    "conflict_type": conflict.kind, "resources": [conflict.path],
+                    "description": conflict.description,
+                }),
+            })?;
+        }
+        let made = table::made(writing.sql(), &one.source)?;
+        let (standing, _) = table::standing(writing.sql(), &one.source)?;
+        if standing.state == WorkspaceState::Integrating {
+            let reason = Some("conflict_detected");
+            self.transition(
+                writing,
+                &made,
+                WorkspaceState::Conflicted,
+                reason,
+                by.clone(),
+            )?
+            .map_err(ProgressError::from)?;
+        }
+        Ok(())
+    }
+
+    fn refused(
+        &self,
+        wish: &Wish<'_>,
+        why: String,
+        by: &Actor,
+    ) -> Result<ProgressError, ProgressError> {
+        self.trail.write(Durability::Sync, |writing| {
+            self.refuse_in(writing, wish, why, by)
+        })
+    }
+
+    fn refuse_in(
+        &self,
+        writing: &mut Writing<'_>,
+        wish: &Wish<'_>,
+        why: String,
+        by: &Actor,
+    ) -> Result<ProgressError, ProgressError> {
+        let timestamp = self.moment(writing)?;
+        writing.append(Draft {
+            stream: Stream::from(wish.source),
+            actor: by.clone(),
+            kind: Kind::fixed("integration_refused").into(),
+            action_id: None,
+            body: json!({
+                "source": wish.source, "mode": wish.mode, "strategy": wish.strategy,
+                "reason": why, "timestamp": timestamp,
+            }),
+        })?;
+        Ok(ProgressError::Refused(why))
+    }
+}
+
+/// How sure one may be of it: what a failed workspace left is never more than uncertain.
+fn effective(mode: Mode, record: &Record) -> Confidence {
+    match mode {
+        Mode::Normal => record.confidence,
+        Mode::Salvage => Confidence::Low,
+    }
+}
+
+/// The same integration, as the store has it now.
+pub(super) fn again(
+    writing: &mut Writing<'_>,
+    one: &Integration,
+) -> Result<Integration, ProgressError> {
+    let found = table::integration(writing.sql(), &one.target, one.turn)?;
+    found.ok_or_else(|| ProgressError::NotFound {
+        what: "integration of workspace",
+        name: one.source.to_string(),
+    })
+}
+
+/// Which record it is, or why there is none.
+fn choose(sql: &mut dyn Sql, wish: &Wish<'_>) -> Result<Result<Chosen, String>, ProgressError> {
+    let id = wish.source;
+    let made = table::made(sql, id)?;
+    let Some(parent) = &made.parent else {
+        return Ok(Err(format!(
+            "`{id}` is a root: there is nothing that could take it over"
+        )));
+    };
+    let target = table::made(sql, parent)?;
+    if let Some(why) = unfit(sql, wish, &target)? {
+        return Ok(Err(why));
+    }
+    let newest_final = table::newest_final(sql, id)?;
+    let stored = match (wish.mode, wish.record) {
+        (Mode::Normal, wanted) => {
+            let Some(newest) = newest_final else {
+                return Ok(Err(format!(
+                    "`{id}` has no final checkpoint: fail it, and salvage what can be used of it"
+                )));
+            };
+            if wanted.is_some_and(|wanted| wanted.as_str() != newest.id) {
+                return Ok(Err(format!(
+                    "only the newest final checkpoint of `{id}` is integrated, which is `{}`",
+                    newest.id
+                )));
+            }
+            newest
+        }
+        (Mode::Salvage, None) => match newest_final {
+            Some(newest) => newest,
+            None => match table::head(sql, id)? {
+                Some(head) => head,
+                None => {
+                    return Ok(Err(format!(
+                        "`{id}` has no checkpoint that could be salvaged"
+                    )));
+                }
+            },
+        },
+        (Mode::Salvage, Some(wanted)) => {
+            let mut chain = table::chain(sql, id)?.into_iter();
+            match chain.find(|stored| stored.id == wanted.as_str()) {
+                Some(stored) => stored,
+                None => return Ok(Err(format!("`{wanted}` is no checkpoint of `{id}`"))),
+            }
+        }
+    };
+    let place = table::place(sql, id)?;
+    Ok(Ok(Chosen {
+        made,
+        target,
+        stored,
+        place,
+    }))
+}
+
+/// Why what is wished cannot begin now.
+fn unfit(
+    sql: &mut dyn Sql,
+    wish: &Wish<'_>,
+    target: &Made,
+) -> Result<Option<String>, ProgressError> {
+    let id = wish.source;
+    let (standing, _) = table::standing(sql, id)?;
+    let state = standing.state;
+    let why = match (wish.mode, state) {
+        (Mode::Normal, WorkspaceState::Integrating) | (Mode::Salvage, WorkspaceState::Failed) => {
+            None
+        }
+        (Mode::Normal, WorkspaceState::Failed) => Some(format!(
+            "`{id}` is failed: what can be used of it is salvaged"
+        )),
+        (Mode::Normal, WorkspaceState::Conflicted) => Some(format!(
+            "`{id}` has conflicts: they are resolved one by one, or it is failed"
+        )),
+        (Mode::Normal, _) => Some(format!(
+            "`{id}` is {state}: it is integrated when its agent has said that it is complete"
+        )),
+        (Mode::Salvage, _) => Some(format!(
+            "`{id}` is {state}: only a failed workspace is salvaged"
+        )),
+    };
+    if why.is_some() {
+        return Ok(why);
+    }
+    if wish.mode == Mode::Salvage && wish.strategy != Strategy::Evaluated {
+        let why = "what a failed workspace left is only integrated with the strategy `evaluated`";
+        return Ok(Some(why.to_owned()));
+    }
+    if wish.strategy != Strategy::Evaluated && !wish.findings.is_empty() {
+        return Ok(Some(
+            "only the strategy `evaluated` takes findings".to_owned(),
+        ));
+    }
+    let (above, _) = table::standing(sql, &target.id)?;
+    if above.state.is_terminal() {
+        return Ok(Some(format!(
+            "`{}` is {}: it takes nothing over",
+            target.id, above.state
+        )));
+    }
+    let mut open = table::open_integrations_with(sql, &target.id)?.into_iter();
+    Ok(open.find(|one| one.target == target.id).map(|one| {
+        format!(
+            "`{}` is taking over `{}`: one after the other",
+            one.target, one.source
+        )
+    }))
+}
+
+/// What is needed to change a directory.
+pub(super) type ToBring = (
+    Place,
+    safepoint_state::Snapshot,
+    safepoint_state::Snapshot,
+    HeldDirectory,
+);
+
+/// The number of a conflict by its name.
+pub(super) fn number_of(name: &str) -> Option<i64> {
+    name.strip_prefix('c')?.parse().ok()
+}

@@ -1,0 +1,262 @@
+//! Conflicts, decided one by one; and the way on when the last one is.
+
+use safepoint_model::WorkspaceId;
+use safepoint_store::{Durability, fault};
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use super::begin::{again, number_of};
+use super::tree::resolutions;
+use super::{Bringing, Choice, Conflict, Ground, Integration, Mode, Resolved, Settling, Step};
+use crate::state::State as WorkspaceState;
+use crate::{Progress, ProgressError, table};
+
+/// What is decided about one conflict.
+#[derive(Clone, Debug)]
+pub struct Resolve<'a> {
+    /// Which: `c1`, `c2` …
+    pub conflict: &'a str,
+    /// By whom, and in what way.
+    pub strategy: Settling,
+    /// What becomes of it.
+    pub choice: Option<Choice>,
+    /// What is put in its place, with [`Choice::Content`].
+    pub content: Option<&'a [u8]>,
+}
+
+impl Progress {
+    /// Every integration of a workspace, the last one last, with its conflicts.
+    pub fn integrations(&self, source: &WorkspaceId) -> Result<Vec<Integration>, ProgressError> {
+        self.trail.store().read(|sql| {
+            table::made(sql, source)?;
+            Ok(table::integrations_of(sql, source)?)
+        })
+    }
+
+    /// The one that a workspace is in the middle of.
+    pub fn open_integration(
+        &self,
+        source: &WorkspaceId,
+    ) -> Result<Option<Integration>, ProgressError> {
+        let all = self.integrations(source)?;
+        Ok(all.into_iter().find(|one| one.result.is_none()))
+    }
+
+    /// Decides one conflict. When the agent has to do it again, the workspace fails.
+    ///
+    /// After the last one [`Progress::resume`] goes on; where there is no directory to
+    /// change, the integration has ended with it.
+    pub fn resolve(
+        &self,
+        source: &WorkspaceId,
+        decision: &Resolve<'_>,
+        by: &Actor,
+    ) -> Result<Integration, ProgressError> {
+        let resolved = self.trail.write(Durability::Sync, |writing| {
+            let one = open(writing, source)?;
+            let (number, conflict) = found(&one, decision)?;
+            let resolved = Resolved {
+                strategy: decision.strategy,
+                choice: decision.choice,
+                content: decision.content.map(<[u8]>::to_vec),
+            };
+            self.settle_conflict(writing, &one, number, conflict, &resolved, by)?;
+            if decision.strategy == Settling::Rework {
+                match one.mode {
+                    Mode::Salvage => self.abort(writing, &one, "revision_required", by)?,
+                    Mode::Normal => {
+                        let made = table::made(writing.sql(), source)?;
+                        let reason = Some("revision_required");
+                        self.transition(
+                            writing,
+                            &made,
+                            WorkspaceState::Failed,
+                            reason,
+                            by.clone(),
+                        )?
+                        .map_err(ProgressError::from)?;
+                    }
+                }
+                return again(writing, &one);
+            }
+            let now = again(writing, &one)?;
+            if now.is_settled() && table::place(writing.sql(), source)?.is_none() {
+                self.finish(writing, &now, by)?;
+            }
+            again(writing, &one)
+        })?;
+        fault::point("integrate.resolved");
+        self.deliver()?;
+        Ok(resolved)
+    }
+
+    /// Goes on after the last conflict was decided: compares once more, with the decisions.
+    pub fn resume_integration(
+        &self,
+        source: &WorkspaceId,
+        ground: &Ground<'_>,
+        by: &Actor,
+    ) -> Result<Step, ProgressError> {
+        let refused = |why: String| Err(ProgressError::Refused(why));
+        let Some(one) = self.open_integration(source)? else {
+            return refused(format!("`{source}` is not being integrated"));
+        };
+        if !one.is_settled() {
+            return Ok(Step::Conflicted(one));
+        }
+        let Some(place) = self.place(source)? else {
+            return refused(format!("`{source}` has no directory that could be brought"));
+        };
+        let chain = self.log(source)?;
+        let Some(record) = chain.iter().find(|it| it.id == one.checkpoint_ref) else {
+            return Err(ProgressError::Tampered {
+                what: "checkpoint",
+                id: one.checkpoint_ref.to_string(),
+            });
+        };
+        let decided = resolutions(&one);
+        let looked = self.look_again(&place, record, one.strategy, &decided, Some(ground))?;
+        if !looked.conflicts.is_empty() {
+            let found = self.found_later(&one, &looked.conflicts, by)?;
+            return Ok(Step::Conflicted(found));
+        }
+        let Some((place, base, work, held)) = looked.bring else {
+            return Ok(Step::Done(self.conclude(&one, by)?));
+        };
+        let integration = self.trail.write(Durability::Sync, |writing| {
+            let now = open(writing, source)?;
+            table::insert_integration_action(writing.sql(), &now, &ground.errand.id)?;
+            again(writing, &now)
+        })?;
+        fault::point("integrate.resumed");
+        Ok(Step::Bring(Box::new(Bringing {
+            integration,
+            place,
+            base,
+            work,
+            resolutions: decided,
+            errand: ground.errand.clone(),
+            _held: held,
+        })))
+    }
+
+    /// Records conflicts that came up after the first look.
+    pub(super) fn found_later(
+        &self,
+        one: &Integration,
+        conflicts: &[Conflict],
+        by: &Actor,
+    ) -> Result<Integration, ProgressError> {
+        self.trail.write(Durability::Sync, |writing| {
+            let now = open(writing, &one.source)?;
+            self.detect(writing, &now, conflicts, by)?;
+            again(writing, &now)
+        })
+    }
+
+    /// Refuses work whose agent said that it is done, or in which conflicts were found.
+    pub fn decline(
+        &self,
+        source: &WorkspaceId,
+        revise: Declined,
+        by: &Actor,
+    ) -> Result<(), ProgressError> {
+        let reason = match revise {
+            Declined::Rejected => "rejected",
+            Declined::Revise => "revision_required",
+        };
+        let standing = self.workspace(source)?.state;
+        if !matches!(
+            standing,
+            WorkspaceState::Integrating | WorkspaceState::Conflicted
+        ) {
+            let why =
+                format!("`{source}` is {standing}: there is no result that could be declined");
+            return Err(ProgressError::Refused(why));
+        }
+        self.move_to(source, WorkspaceState::Failed, Some(reason), by)?;
+        Ok(())
+    }
+
+    pub(super) fn settle_conflict(
+        &self,
+        writing: &mut Writing<'_>,
+        one: &Integration,
+        number: i64,
+        conflict: &Conflict,
+        resolved: &Resolved,
+        by: &Actor,
+    ) -> Result<(), ProgressError> {
+        let time = self.moment(writing)?;
+        table::insert_resolution(writing.sql(), one, number, resolved, time)?;
+        let failed = matches!(resolved.strategy, Settling::Rework | Settling::Timeout);
+        writing.append(Draft {
+            stream: Stream::from(&one.source),
+            actor: by.clone(),
+            kind: Kind::fixed("conflict_resolved").into(),
+            action_id: None,
+            body: json!({
+                "workspace_id": one.source, "conflict": conflict.id, "mode": one.mode,
+                "conflict_type": conflict.kind, "resolution_strategy": resolved.strategy,
+                "resolution": resolved.choice, "outcome": if failed { "failed" } else { "resolved" },
+                "timestamp": time,
+            }),
+        })?;
+        Ok(())
+    }
+}
+
+/// In what way a result is declined. Either way the workspace fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declined {
+    /// It is not wanted.
+    Rejected,
+    /// It has to be done again, in a new workspace.
+    Revise,
+}
+
+fn open(writing: &mut Writing<'_>, source: &WorkspaceId) -> Result<Integration, ProgressError> {
+    let found = table::open_integrations_with(writing.sql(), source)?;
+    let mut own = found.into_iter().filter(|one| one.source == *source);
+    own.next()
+        .ok_or_else(|| ProgressError::Refused(format!("`{source}` is not being integrated")))
+}
+
+/// The conflict that a decision is about, if it can be decided so.
+fn found<'a>(
+    one: &'a Integration,
+    decision: &Resolve<'_>,
+) -> Result<(i64, &'a Conflict), ProgressError> {
+    let refused = |why: String| Err(ProgressError::Refused(why));
+    let name = decision.conflict;
+    let conflict = one.conflicts.iter().find(|one| one.id == name);
+    let (Some(conflict), Some(number)) = (conflict, number_of(name)) else {
+        return Err(ProgressError::NotFound {
+            what: "conflict",
+            name: safepoint_model::text::line(name).text.to_string(),
+        });
+    };
+    if conflict.resolution.is_some() {
+        return refused(format!("`{name}` is resolved already"));
+    }
+    match (decision.strategy, decision.choice) {
+        (Settling::Timeout, _) => refused("only time itself runs out".to_owned()),
+        (Settling::Rework, None) => Ok((number, conflict)),
+        (Settling::Rework, Some(_)) => {
+            refused("work that is done again leaves nothing to choose".to_owned())
+        }
+        (_, None) => refused(format!(
+            "say what becomes of `{name}`: `ours`, `theirs`, `merged` or a content"
+        )),
+        (_, Some(Choice::Merged)) if conflict.raw.is_some() && !conflict.mergeable => {
+            refused(format!("the changes of `{name}` do not fit line by line"))
+        }
+        (_, Some(Choice::Content)) if decision.content.is_none() => {
+            refused(format!("the content for `{name}` is missing"))
+        }
+        (_, Some(choice)) if choice != Choice::Content && decision.content.is_some() => refused(
+            format!("a content for `{name}` goes with the choice `content` alone"),
+        ),
+        _ => Ok((number, conflict)),
+    }
+}

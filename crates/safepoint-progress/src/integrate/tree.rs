@@ -1,0 +1,251 @@
+//! Integration of directories: what would be changed, and changing it.
+
+use std::collections::BTreeMap;
+
+use safepoint_state::path::{self, TreePath};
+use safepoint_state::text::Labels;
+use safepoint_state::{Errand, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError};
+use safepoint_store::fault;
+use safepoint_trail::Actor;
+
+use super::begin::ToBring;
+use super::{Choice, Conflict, ConflictType, Integration, Strategy};
+use crate::place::Place;
+use crate::record::Record;
+use crate::{Progress, ProgressError};
+
+/// The directory that work is brought to, and the action that this is.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// The states of directories.
+    pub state: &'a State,
+    /// The directory of the parent, which the work was made from.
+    pub origin: &'a safepoint_state::Workspace,
+    /// The action by which it is changed.
+    pub errand: &'a Errand,
+}
+
+/// A directory that is to be changed now. While this is held, nobody takes it for cut off.
+#[derive(Debug)]
+pub struct Bringing {
+    /// What it is for.
+    pub integration: Integration,
+    /// The directory that the work was done in.
+    pub place: Place,
+    /// What that began with.
+    pub base: Snapshot,
+    /// The state that the record stands for.
+    pub work: Snapshot,
+    /// What was decided, path by path.
+    pub resolutions: BTreeMap<TreePath, Resolution>,
+    /// The action.
+    pub errand: Errand,
+    pub(super) _held: HeldDirectory,
+}
+
+impl Bringing {
+    /// What [`State::bring`] is to be asked for.
+    pub fn incoming(&self) -> Incoming<'_> {
+        Incoming {
+            base: &self.base,
+            work: &self.work,
+            errand: &self.errand,
+            resolutions: &self.resolutions,
+        }
+    }
+}
+
+/// What a look at directories gave.
+#[derive(Default)]
+pub(super) struct Looked {
+    pub(super) conflicts: Vec<Conflict>,
+    /// What has to be brought, if anything has.
+    pub(super) bring: Option<ToBring>,
+}
+
+impl Progress {
+    /// Compares the work with what is in the parent's directory now.
+    pub(super) fn look(
+        &self,
+        place: &Place,
+        record: &Record,
+        strategy: Strategy,
+        ground: Option<&Ground<'_>>,
+    ) -> Result<Looked, ProgressError> {
+        self.look_again(place, record, strategy, &BTreeMap::new(), ground)
+    }
+
+    /// The same, after some of it was decided.
+    pub(super) fn look_again(
+        &self,
+        place: &Place,
+        record: &Record,
+        strategy: Strategy,
+        resolutions: &BTreeMap<TreePath, Resolution>,
+        ground: Option<&Ground<'_>>,
+    ) -> Result<Looked, ProgressError> {
+        let refused = |why: String| Err(ProgressError::Refused(why));
+        let Some(ground) = ground else {
+            let id = &place.workspace;
+            return refused(format!(
+                "`{id}` has a directory: the one it was made from is needed"
+            ));
+        };
+        if ground.origin.root != place.origin {
+            let (here, origin) = (ground.origin.root.display(), place.origin.display());
+            return refused(format!(
+                "the work was made from `{origin}`, not from `{here}`"
+            ));
+        }
+        let Some(snapshot) = &record.snapshot else {
+            return refused(format!(
+                "`{}` does not say which state it stands for",
+                record.id
+            ));
+        };
+        let Some(held) = ground.state.hold_isolated(place.workspace.as_str())? else {
+            return Err(ProgressError::State(StateError::Busy {
+                what: format!("the directory of `{}`", place.workspace),
+            }));
+        };
+        let base = ground.state.find(place.base.as_str())?;
+        let work = ground.state.find(snapshot.as_str())?;
+        let incoming = Incoming {
+            base: &base,
+            work: &work,
+            errand: ground.errand,
+            resolutions,
+        };
+        let progress = safepoint_state::Progress::default();
+        let arrival = ground.state.arrival(ground.origin, &incoming, &progress)?;
+        let mut conflicts: Vec<Conflict> = arrival
+            .conflicts
+            .iter()
+            .map(|one| overlap(&one.path, false, &one.why))
+            .collect();
+        if strategy == Strategy::Evaluated {
+            let decided = |path: &&TreePath| {
+                resolutions.contains_key(*path)
+                    || arrival.conflicts.iter().any(|one| one.path == **path)
+            };
+            let fitting = arrival.merged.iter().filter(|path| !decided(path));
+            let why = "both sides changed it, in lines that fit";
+            conflicts.extend(fitting.map(|path| overlap(path, true, why)));
+        }
+        let nothing = arrival.changes.is_empty() && conflicts.is_empty();
+        Ok(Looked {
+            conflicts,
+            bring: (!nothing).then(|| (place.clone(), base, work, held)),
+        })
+    }
+
+    /// Changes the directory, and concludes. For whoever has nobody to stand in between.
+    pub fn carry_out(
+        &self,
+        ground: &Ground<'_>,
+        bringing: &Bringing,
+        by: &Actor,
+    ) -> Result<Integration, ProgressError> {
+        let progress = safepoint_state::Progress::default();
+        let incoming = bringing.incoming();
+        match ground.state.bring(ground.origin, &incoming, &progress) {
+            Ok(_) => {
+                fault::point("integrate.brought");
+                self.conclude(&bringing.integration, by)
+            }
+            Err(error) => self.fell_through(ground.state, bringing, error, by),
+        }
+    }
+
+    /// After the directory could not be changed: conflicts that came up meanwhile are
+    /// recorded; anything else leaves the work where it was, to be tried again.
+    pub fn fell_through(
+        &self,
+        state: &State,
+        bringing: &Bringing,
+        error: StateError,
+        by: &Actor,
+    ) -> Result<Integration, ProgressError> {
+        let one = &bringing.integration;
+        if state.find_action(bringing.errand.id.as_str()).is_ok() {
+            return self.conclude(one, by); // it was done all the same
+        }
+        if let StateError::Conflict { conflicts } = &error {
+            let found: Vec<Conflict> = conflicts
+                .iter()
+                .map(|one| overlap(&one.path, false, &one.why))
+                .collect();
+            return self.found_later(one, &found, by);
+        }
+        if one.conflicts.is_empty() {
+            self.give_up(one, "directory_not_changed", by)?;
+        }
+        Err(error.into())
+    }
+
+    /// A conflict as text with both sides marked; `None` when it is not one of lines.
+    pub fn marked(
+        &self,
+        ground: &Ground<'_>,
+        one: &Integration,
+        conflict: &Conflict,
+    ) -> Result<Option<Vec<u8>>, ProgressError> {
+        let (Some(place), Some(raw)) = (self.place(&one.source)?, &conflict.raw) else {
+            return Ok(None);
+        };
+        let chain = self.log(&one.source)?;
+        let record = chain.iter().find(|record| record.id == one.checkpoint_ref);
+        let Some(snapshot) = record.and_then(|record| record.snapshot.as_ref()) else {
+            return Ok(None);
+        };
+        let base = ground.state.find(place.base.as_str())?;
+        let work = ground.state.find(snapshot.as_str())?;
+        let incoming = Incoming {
+            base: &base,
+            work: &work,
+            errand: ground.errand,
+            resolutions: &BTreeMap::new(),
+        };
+        let labels = Labels {
+            ours: "here",
+            base: "where the work began",
+            theirs: one.source.as_str(),
+        };
+        Ok(ground
+            .state
+            .marked(ground.origin, &incoming, raw, &labels)?)
+    }
+}
+
+/// What was decided, as the directory takes it.
+pub(super) fn resolutions(one: &Integration) -> BTreeMap<TreePath, Resolution> {
+    let mut found = BTreeMap::new();
+    for conflict in &one.conflicts {
+        let resolved = conflict.resolution.as_ref();
+        let (Some(path), Some(resolved)) = (&conflict.raw, resolved) else {
+            continue;
+        };
+        let resolution = match resolved.choice {
+            Some(Choice::Ours) => Resolution::Ours,
+            Some(Choice::Theirs) => Resolution::Theirs,
+            Some(Choice::Content) => {
+                Resolution::Content(resolved.content.clone().unwrap_or_default())
+            }
+            Some(Choice::Merged) | None => Resolution::Merged,
+        };
+        found.insert(path.clone(), resolution);
+    }
+    found
+}
+
+fn overlap(path: &[u8], mergeable: bool, why: &str) -> Conflict {
+    Conflict {
+        id: String::new(),
+        kind: ConflictType::ContentOverlap,
+        path: Some(path::display(path)),
+        raw: Some(path.to_vec()),
+        mergeable,
+        description: why.to_owned(),
+        resolution: None,
+    }
+}

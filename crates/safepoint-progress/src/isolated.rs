@@ -1,0 +1,256 @@
+//! Workspaces with a directory of their own: made, looked at for each record, and removed.
+//!
+//! Here the store of workspaces and the state of directories meet. A directory is there
+//! before the store knows of it; one that the store never got to know is cleared away.
+
+use std::collections::BTreeSet;
+
+use safepoint_model::{ActionId, WorkspaceId};
+use safepoint_state::path;
+use safepoint_state::scope::Scope;
+use safepoint_state::tree::ChangeKind;
+use safepoint_state::{Origin, Snapshot, State, Wanted, automatic_expiry};
+use safepoint_store::{Durability, fault};
+use safepoint_trail::{Actor, Draft, Kind, Stream};
+use serde_json::json;
+
+use crate::place::{Place, PlaceKind, Seen};
+use crate::record::{self, Record};
+use crate::rejection::Rejection;
+use crate::{Beginning, Created, Given, Progress, ProgressError, table};
+
+/// A new workspace, and the directory that was made for it.
+#[derive(Clone, Debug)]
+pub struct Apart {
+    /// The workspace, with its token.
+    pub created: Created,
+    /// Its directory.
+    pub place: Place,
+}
+
+/// So many actions are looked through for those that made a record.
+const MOST_ACTIONS: u32 = 10_000;
+
+/// Makes a workspace with a directory of its own, from what is in `origin` now.
+pub fn create_apart(
+    progress: &Progress,
+    state: &State,
+    origin: &safepoint_state::Workspace,
+    beginning: &Beginning<'_>,
+    given: &Given<'_>,
+    by: &Actor,
+) -> Result<Apart, ProgressError> {
+    let id = WorkspaceId::generate(&*progress.entropy)?;
+    let isolated = state.isolate(origin, id.as_str(), &safepoint_state::Progress::default())?;
+    let place = Place {
+        workspace: id.clone(),
+        path: isolated.workspace.root.clone(),
+        kind: match isolated.how {
+            safepoint_state::Apart::Worktree => PlaceKind::Worktree,
+            safepoint_state::Apart::Copy => PlaceKind::Copy,
+        },
+        origin: origin.root.clone(),
+        base: isolated.base.id.clone(),
+    };
+    fault::point("apart.made");
+    let given = Given {
+        place: Some(&place),
+        ..given.clone()
+    };
+    match progress.create(beginning, &given, by) {
+        Ok(created) => Ok(Apart { created, place }),
+        Err(error) => {
+            drop(isolated);
+            // Otherwise it is found by whoever clears up.
+            let _ = state.remove_isolated(id.as_str());
+            Err(error)
+        }
+    }
+}
+
+/// Creates a record in a workspace with a directory: what changed, and the state that it
+/// stands for, are taken from there.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is one thing that an agent shows or asks for"
+)]
+pub fn checkpoint_in(
+    progress: &Progress,
+    state: &State,
+    directory: &safepoint_state::Workspace,
+    id: &WorkspaceId,
+    token: &str,
+    body: &[u8],
+    request_key: Option<&str>,
+) -> Result<Result<Record, Rejection>, ProgressError> {
+    progress.admit(id, token, "checkpoint_create")?;
+    let Some(place) = progress.place(id)? else {
+        return progress.checkpoint(id, token, body, request_key, None);
+    };
+    if directory.root != place.path {
+        let why = format!(
+            "`{}` is not the directory of `{id}`",
+            directory.root.display()
+        );
+        return Err(ProgressError::Refused(why));
+    }
+    // What is bound to be rejected, or was answered before, needs no look at the directory.
+    if progress.is_settled(id, body, request_key)? {
+        return progress.checkpoint(id, token, body, request_key, None);
+    }
+    let head = progress.head(id)?;
+    let before = match head.as_ref().and_then(|head| head.snapshot.as_ref()) {
+        Some(snapshot) => state.find(snapshot.as_str())?,
+        None => state.find(place.base.as_str())?,
+    };
+    let wanted = Wanted {
+        scope: &Scope::everything(),
+        parts: Vec::new(),
+        reason: Some(format!("work of {id}")),
+        kind: None,
+        expiry: automatic_expiry(state.now()),
+        origin: Origin::Automatic,
+        seal_to: &[],
+    };
+    let made = state.checkpoint(directory, &wanted, &safepoint_state::Progress::default())?;
+    fault::point("record.seen");
+    let seen = Seen {
+        since: head.map(|head| head.id),
+        files_changed: files_changed(state, &before, &made.snapshot)?,
+        snapshot: made.snapshot.id,
+        actions: actions_since(progress, state, id, &place, &before)?,
+    };
+    progress.checkpoint(id, token, body, request_key, Some(&seen))
+}
+
+/// The files that differ between two states of a directory, as they are shown.
+fn files_changed(
+    state: &State,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Vec<String>, ProgressError> {
+    let changes = state.changes_between(before, after)?;
+    let inside_git = |path: &[u8]| path::names(path).any(|name| name == b".git");
+    let is_directory = |side: &Option<safepoint_state::tree::Entry>| {
+        side.as_ref().is_none_or(|entry| entry.subtree().is_some())
+    };
+    Ok(changes
+        .iter()
+        .filter(|change| change.kind() != ChangeKind::Time && !inside_git(&change.path))
+        // Directories come and go with what is in them.
+        .filter(|change| !(is_directory(&change.from) && is_directory(&change.to)))
+        .map(|change| path::display(&change.path))
+        .collect())
+}
+
+/// The actions in a directory that no earlier record names, the oldest first.
+fn actions_since(
+    progress: &Progress,
+    state: &State,
+    id: &WorkspaceId,
+    place: &Place,
+    before: &Snapshot,
+) -> Result<Vec<ActionId>, ProgressError> {
+    let told: BTreeSet<ActionId> = progress
+        .log(id)?
+        .into_iter()
+        .flat_map(|record| record.actions)
+        .collect();
+    let mut found: Vec<ActionId> = state
+        .actions(&place.path, MOST_ACTIONS)?
+        .into_iter()
+        .filter(|action| action.time >= before.created && !told.contains(&action.id))
+        .map(|action| action.id)
+        .collect();
+    found.reverse();
+    Ok(found)
+}
+
+/// Removes the directory of a workspace that has ended. What is in it is a checkpoint first.
+pub fn remove_apart(
+    progress: &Progress,
+    state: &State,
+    directory: &safepoint_state::Workspace,
+    id: &WorkspaceId,
+    by: &Actor,
+) -> Result<(), ProgressError> {
+    let standing = progress.workspace(id)?.state;
+    let Some(place) = progress.place(id)? else {
+        return Err(ProgressError::NotFound {
+            what: "directory of workspace",
+            name: id.to_string(),
+        });
+    };
+    if !standing.is_terminal() {
+        let why =
+            format!("`{id}` is {standing}: its directory is removed when it is closed or failed");
+        return Err(ProgressError::Refused(why));
+    }
+    if place.path.exists() && directory.root == place.path {
+        let wanted = Wanted {
+            scope: &Scope::everything(),
+            parts: Vec::new(),
+            reason: Some(format!("before the directory of {id} was removed")),
+            kind: None,
+            expiry: automatic_expiry(state.now()),
+            origin: Origin::Automatic,
+            seal_to: &[],
+        };
+        state.checkpoint(directory, &wanted, &safepoint_state::Progress::default())?;
+    }
+    progress.trail.write(Durability::Sync, |writing| {
+        if table::is_removed(writing.sql(), id)? {
+            return Ok(());
+        }
+        let time = progress.moment(writing)?;
+        table::insert_removed(writing.sql(), id, time)?;
+        writing.append(Draft {
+            stream: Stream::from(id),
+            actor: by.clone(),
+            kind: Kind::fixed("workspace_directory_removed").into(),
+            action_id: None,
+            body: json!({"workspace": id, "timestamp": time}),
+        })?;
+        Ok::<_, ProgressError>(())
+    })?;
+    fault::point("apart.forgotten");
+    Ok(state.remove_isolated(id.as_str())?)
+}
+
+impl Progress {
+    /// Clears away directories that the store does not know of, or that were to be removed.
+    pub fn clear_apart(&self, state: &State) -> Result<usize, ProgressError> {
+        let mut is_known = |name: &str| {
+            let Ok(id) = name.parse::<WorkspaceId>() else {
+                return Ok(true); // not ours to judge
+            };
+            self.trail
+                .store()
+                .read(|sql| Ok(table::place(sql, &id)?.is_some() && !table::is_removed(sql, &id)?))
+        };
+        let removed = state.clear_isolated::<ProgressError>(&mut is_known)?;
+        Ok(removed.len())
+    }
+
+    /// Whether the outcome of a request is known without a look at the directory.
+    fn is_settled(
+        &self,
+        id: &WorkspaceId,
+        body: &[u8],
+        request_key: Option<&str>,
+    ) -> Result<bool, ProgressError> {
+        let Ok(asked) = record::read(body, id, record::Files::NamedOrSeen) else {
+            return Ok(true);
+        };
+        self.trail.store().read(|sql| {
+            if let Some(key) = request_key
+                && table::keyed(sql, id, key)?.is_some()
+            {
+                return Ok(true);
+            }
+            let (standing, _) = table::standing(sql, id)?;
+            let head = table::head(sql, id)?.map(|head| head.id);
+            Ok(standing.state != crate::state::State::Active || asked.parent != head)
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Workspaces with a directory of their own, on both databases.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod scene;
+
+use std::fs;
+
+use safepoint_progress::rejection::Reason;
+use safepoint_progress::state::State;
+use safepoint_progress::{PlaceKind, ProgressError, checkpoint_in, remove_apart};
+use safepoint_state::Selection;
+use safepoint_state::objects::Mode;
+use scene::{Scene, ada, body, claimed, directory, write};
+use serde_json::json;
+use testkit::on_every_store;
+
+on_every_store! {
+    fn pr_07_a_workspace_is_known_by_its_directory(room: Room) {
+        let scene = Scene::open(&room, 1);
+        scene.write("a", "a\n");
+        scene.git(&["init", "--quiet"]);
+        scene.git(&["add", "--all"]);
+        scene.git(&["commit", "--quiet", "--message=first"]);
+        let root = scene.root();
+        let work = scene.apart(&root);
+        assert_eq!(work.place.kind, PlaceKind::Worktree);
+        let id = &work.created.workspace_id;
+        assert_eq!(scene.progress.place(id).unwrap(), Some(work.place.clone()));
+        let at = |path: &std::path::Path| scene.progress.at(path).unwrap().map(|place| place.workspace);
+        assert_eq!(at(&work.place.path), Some(id.clone()));
+        assert_eq!(at(&work.place.path.join("deep/er")), Some(id.clone()));
+        assert_eq!(at(&scene.origin().root), None);
+        assert_eq!(at(work.place.path.parent().unwrap()), None);
+        assert_eq!(scene.progress.place(&root.workspace_id).unwrap(), None);
+        assert_eq!(scene.progress.workspace(id).unwrap().state, State::Active);
+    }
+
+    fn pr_07_a_record_takes_files_and_state_from_the_directory(room: Room) {
+        let scene = Scene::open(&room, 2);
+        for name in ["a", "b", "c"] {
+            scene.write(name, "1\n");
+        }
+        let work = scene.apart(&scene.root());
+        let at = &work.place.path;
+        write(at, "a", "2\n");
+        write(at, "new/deep", "x\n");
+        fs::remove_file(at.join("b")).unwrap();
+        fs::create_dir(at.join("empty")).unwrap();
+        let first = scene.record_in(&work, &body(None, "provisional")).unwrap();
+        assert_eq!(first.payload.files_changed, ["a", "b", "new/deep"]);
+        assert_eq!(first.actions.len(), 1); // what was seen to have happened
+        let snapshot = scene.state.find(first.snapshot.as_ref().unwrap().as_str()).unwrap();
+        scene.state.verify(&snapshot).unwrap();
+        assert_eq!(snapshot.expiry, safepoint_model::Expiry::Never);
+        // From the record before it, and not from the beginning.
+        write(at, "c", "2\n");
+        let second = scene.record_in(&work, &claimed(Some(&first), "final", &["./c"])).unwrap();
+        assert_eq!(second.payload.files_changed, ["./c"]);
+        assert!(second.actions.iter().all(|action| !first.actions.contains(action)));
+        let third = scene.record_in(&work, &body(Some(&second), "final")).unwrap();
+        assert!(third.payload.files_changed.is_empty());
+        assert_eq!(scene.progress.verify(&work.created.workspace_id).unwrap().first_bad, None);
+        assert_eq!(scene.read("a"), "1\n");
+    }
+
+    fn pr_07_a_claim_that_differs_from_the_directory_is_refused(room: Room) {
+        let scene = Scene::open(&room, 3);
+        scene.write("a", "1\n");
+        let work = scene.apart(&scene.root());
+        write(&work.place.path, "b", "x\n");
+        let before = room.entries(&scene.trail).len();
+        let refused = scene.record_in(&work, &claimed(None, "final", &["a"])).unwrap_err();
+        assert_eq!(refused.reason, Reason::InvalidStructure);
+        assert!(refused.detail.contains("unchanged: `a`") && refused.detail.contains("not named: `b`"), "{refused}");
+        let told = scene.told(&room, before);
+        assert_eq!(told.iter().filter(|(kind, _)| kind == "checkpoint_rejected").count(), 1);
+        assert_eq!(scene.progress.head(&work.created.workspace_id).unwrap(), None);
+        // Without a directory nobody else can say it.
+        let other = scene.below(&scene.root(), "worker");
+        let text = body(None, "final").to_string();
+        let refused = scene.progress.checkpoint(&other.workspace_id, &other.token, text.as_bytes(), None, None).unwrap();
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.reason, Reason::InvalidStructure);
+        assert!(refused.detail.contains("files_changed"));
+    }
+
+    fn pr_07_what_is_refused_anyway_makes_no_snapshot(room: Room) {
+        let scene = Scene::open(&room, 4);
+        scene.write("a", "1\n");
+        let work = scene.apart(&scene.root());
+        write(&work.place.path, "a", "2\n");
+        let count = || scene.state.list(&Selection { workspace: Some(work.place.path.clone()), limit: None }).unwrap().len();
+        let before = count();
+        let wrong = scene.try_record_in(&work, "wst_wrong", &body(None, "final"));
+        assert!(matches!(wrong, Err(ProgressError::NotTheAgent(_))));
+        let told = room.entries(&scene.trail);
+        assert_eq!(told.last().unwrap().kind.as_str(), "authentication_failed");
+        let mut foreign = body(None, "final");
+        foreign["parent"] = json!("rec_unknown");
+        assert_eq!(scene.record_in(&work, &foreign).unwrap_err().reason, Reason::InvalidParent);
+        scene.progress.move_to(&work.created.workspace_id, State::Blocked, None, &ada()).unwrap();
+        assert_eq!(scene.record_in(&work, &body(None, "final")).unwrap_err().reason, Reason::WorkspaceNotActive);
+        assert_eq!(count(), before);
+        // Nor may the directory be left out, or be another one.
+        scene.progress.move_to(&work.created.workspace_id, State::Active, None, &ada()).unwrap();
+        let (id, token) = (&work.created.workspace_id, &work.created.token);
+        let text = claimed(None, "final", &["a"]).to_string();
+        assert!(matches!(scene.progress.checkpoint(id, token, text.as_bytes(), None, None), Err(ProgressError::Refused(_))));
+        let elsewhere = checkpoint_in(&scene.progress, &scene.state, &scene.origin(), id, token, text.as_bytes(), None);
+        assert!(matches!(elsewhere, Err(ProgressError::Refused(_))));
+    }
+
+    fn pr_07_snapshots_of_records_are_never_collected(room: Room) {
+        let scene = Scene::open(&room, 5);
+        scene.write("a", "1\n");
+        let work = scene.apart(&scene.root());
+        write(&work.place.path, "a", "2\n");
+        let record = scene.record_in(&work, &body(None, "final")).unwrap();
+        // One that is rejected in the end is like any other.
+        write(&work.place.path, "a", "3\n");
+        scene.record_in(&work, &claimed(Some(&record), "final", &["b"])).unwrap_err();
+        room.tamper("UPDATE state_snapshots SET expiry = 5 WHERE expiry < 9000000000000000000");
+        let collected = scene.state.collect(Mode::Apply).unwrap();
+        assert!(!collected.deleted.is_empty());
+        for kept in [record.snapshot.as_ref().unwrap(), &work.place.base] {
+            let snapshot = scene.state.find(kept.as_str()).unwrap();
+            scene.state.verify(&snapshot).unwrap();
+        }
+    }
+
+    fn pr_07_a_directory_is_removed_when_asked_and_never_before_the_end(room: Room) {
+        let scene = Scene::open(&room, 6);
+        scene.write("a", "1\n");
+        let work = scene.apart(&scene.root());
+        let id = &work.created.workspace_id;
+        let here = directory(&work.place.path);
+        let remove = || remove_apart(&scene.progress, &scene.state, &here, id, &ada());
+        assert!(matches!(remove(), Err(ProgressError::Refused(_))));
+        assert_eq!(scene.progress.clear_apart(&scene.state).unwrap(), 0);
+        write(&work.place.path, "unrecorded", "x\n");
+        scene.progress.move_to(id, State::Failed, Some("aborted_by_coordinator"), &ada()).unwrap();
+        remove().unwrap();
+        assert!(!work.place.path.exists());
+        assert_eq!(scene.progress.places().unwrap(), []);
+        // What was in it can still be had.
+        let last = scene.state.list(&Selection { workspace: Some(work.place.path.clone()), limit: Some(1) }).unwrap();
+        assert_eq!(last[0].record.files.files, 2);
+        remove().unwrap();
+    }
+}
