@@ -1,0 +1,384 @@
+//! Parents take over what their children made: rules and directories, on both databases.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod support;
+
+use std::fs;
+
+use safepoint_model::WorkspaceId;
+use safepoint_progress::integrate::{
+    Choice, ConflictType, Declined, Finding, Ground, Integration, Mode, Outcome, Resolve, Settling,
+    Step, Strategy, Wish,
+};
+use safepoint_progress::signal::SignalType;
+use safepoint_progress::state::State;
+use safepoint_progress::{Apart, Created, ProgressError};
+use safepoint_state::{Goal, Progress as Looking};
+use safepoint_store::{Durability, StoreError};
+use serde_json::{Value, json};
+use support::{Scene, ada, body, claimed, wish, write};
+use testkit::{Database, on_every_store};
+
+fn state(scene: &Scene, id: &WorkspaceId) -> State {
+    scene.progress.workspace(id).unwrap().state
+}
+
+/// A workspace without a directory whose agent is done.
+fn done(scene: &Scene, root: &Created, files: &[&str]) -> Created {
+    let worker = scene.below(root, "worker");
+    scene.record(&worker, &claimed(None, "final", files));
+    scene.complete(&worker);
+    worker
+}
+
+/// A workspace with one whose agent did this and is done.
+fn done_apart(scene: &Scene, root: &Created, work: impl FnOnce(&std::path::Path)) -> Apart {
+    let apart = scene.apart(root);
+    work(&apart.place.path);
+    scene.record_in(&apart, &body(None, "final")).unwrap();
+    scene.complete(&apart.created);
+    apart
+}
+
+fn refusal(result: Result<Integration, ProgressError>) -> String {
+    match result.unwrap_err() {
+        ProgressError::Refused(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn kinds(told: &[(String, Value)]) -> Vec<&str> {
+    told.iter().map(|(kind, _)| kind.as_str()).collect()
+}
+
+fn decide<'a>(conflict: &'a str, choice: Choice) -> Resolve<'a> {
+    Resolve {
+        conflict,
+        strategy: Settling::Coordinator,
+        choice: Some(choice),
+        content: None,
+    }
+}
+
+on_every_store! {
+    fn pr_30_the_newest_final_record_is_taken_and_not_the_head(room: Room) {
+        let scene = Scene::open(&room, 1);
+        let root = scene.root();
+        let worker = scene.below(&root, "worker");
+        let first = scene.record(&worker, &claimed(None, "final", &["a"]));
+        let last_final = scene.record(&worker, &claimed(Some(&first), "final", &["a"]));
+        let head = scene.record(&worker, &claimed(Some(&last_final), "provisional", &["a"]));
+        let id = &worker.workspace_id;
+        assert!(refusal(scene.integrate(&wish(id, Strategy::Direct))).contains("active"));
+        scene.complete(&worker);
+        for other in [&first, &head] {
+            let wanted = Wish { record: Some(&other.id), ..wish(id, Strategy::Direct) };
+            assert!(refusal(scene.integrate(&wanted)).contains(last_final.id.as_str()));
+        }
+        let before = room.entries(&scene.trail).len();
+        let one = scene.integrate(&wish(id, Strategy::Direct)).unwrap();
+        assert_eq!((&one.checkpoint_ref, one.result), (&last_final.id, Some(Outcome::Success)));
+        assert_eq!(state(&scene, id), State::Closed);
+        let told = scene.told(&room, before);
+        assert_eq!(kinds(&told), ["integration_started", "integration_completed", "workspace_state_changed", "signal_emitted"]);
+        assert_eq!(told[0].1["checkpoint_ref"], json!(last_final.id));
+        assert_eq!((&told[0].1["mode"], &told[0].1["confidence"]), (&json!("normal"), &json!("high")));
+        assert_eq!((&told[3].1["type"], &told[3].1["from"]), (&json!("integrate"), &json!(root.workspace_id)));
+        let signals = scene.progress.signals(&root.workspace_id).unwrap();
+        assert_eq!(signals.iter().filter(|signal| signal.kind == SignalType::Integrate).count(), 1);
+        assert!(refusal(scene.integrate(&wish(id, Strategy::Direct))).contains("closed"));
+    }
+
+    fn pr_31_without_a_final_record_nothing_is_integrated_and_a_failed_one_is_salvaged(room: Room) {
+        let scene = Scene::open(&room, 2);
+        let root = scene.root();
+        let worker = scene.below(&root, "worker");
+        let first = scene.record(&worker, &claimed(None, "provisional", &["a"]));
+        let second = scene.record(&worker, &claimed(Some(&first), "provisional", &["b"]));
+        let id = &worker.workspace_id;
+        scene.complete(&worker);
+        let before = room.entries(&scene.trail).len();
+        assert!(refusal(scene.integrate(&wish(id, Strategy::Direct))).contains("salvage"));
+        assert_eq!(kinds(&scene.told(&room, before)), ["integration_refused"]);
+        let salvage = Wish { mode: Mode::Salvage, ..wish(id, Strategy::Evaluated) };
+        assert!(refusal(scene.integrate(&salvage)).contains("only a failed workspace"));
+        scene.progress.decline(id, Declined::Rejected, &ada()).unwrap();
+        assert_eq!(state(&scene, id), State::Failed);
+        assert!(refusal(scene.integrate(&wish(id, Strategy::Direct))).contains("salvaged"));
+        assert!(refusal(scene.integrate(&Wish { strategy: Strategy::Layered, ..salvage.clone() })).contains("evaluated"));
+        let before = room.entries(&scene.trail).len();
+        let one = scene.integrate(&salvage).unwrap();
+        assert_eq!((&one.checkpoint_ref, one.result), (&second.id, Some(Outcome::Success)));
+        let told = scene.told(&room, before);
+        assert_eq!(kinds(&told), ["integration_started", "integration_completed", "signal_emitted"]);
+        assert_eq!(told[0].1["confidence"], json!("low"));
+        assert!(told[..2].iter().all(|(_, body)| body["mode"] == json!("salvage")));
+        assert_eq!(state(&scene, id), State::Failed);
+        // Any record of it, and only of it.
+        let one = scene.integrate(&Wish { record: Some(&first.id), ..salvage.clone() }).unwrap();
+        assert_eq!(one.checkpoint_ref, first.id);
+        let other = scene.record(&scene.below(&root, "worker"), &claimed(None, "final", &["a"]));
+        assert!(refusal(scene.integrate(&Wish { record: Some(&other.id), ..salvage })).contains("no checkpoint of"));
+        assert_eq!(scene.progress.log(id).unwrap(), [first, second]);
+    }
+
+    fn pr_32_overlaps_are_found_by_what_records_say(room: Room) {
+        let scene = Scene::open(&room, 3);
+        let root = scene.root();
+        let (one, two) = (done(&scene, &root, &["a", "b"]), done(&scene, &root, &["./b", "c"]));
+        let (three, four) = (done(&scene, &root, &["b"]), done(&scene, &root, &["d"]));
+        scene.integrate(&wish(&one.workspace_id, Strategy::Layered)).unwrap();
+        let id = &two.workspace_id;
+        let found = scene.integrate(&wish(id, Strategy::Layered)).unwrap();
+        assert_eq!(found.conflicts.len(), 1);
+        assert_eq!((found.conflicts[0].id.as_str(), found.conflicts[0].path.as_deref()), ("c1", Some("b")));
+        assert_eq!((found.conflicts[0].kind, found.result), (ConflictType::ContentOverlap, None));
+        assert_eq!(state(&scene, id), State::Conflicted);
+        // One at a time.
+        assert!(refusal(scene.integrate(&wish(&three.workspace_id, Strategy::Direct))).contains("one after the other"));
+        let before = room.entries(&scene.trail).len();
+        let ended = scene.progress.resolve(id, &decide("c1", Choice::Theirs), &ada()).unwrap();
+        assert_eq!(ended.result, Some(Outcome::ConflictResolved));
+        let told = scene.told(&room, before);
+        assert_eq!(kinds(&told), ["conflict_resolved", "integration_completed", "workspace_state_changed", "signal_emitted"]);
+        assert_eq!(told[1].1["result"], json!("conflict_resolved"));
+        assert_eq!(state(&scene, id), State::Closed);
+        // Nobody looks, and nothing is the same.
+        for (worker, strategy) in [(&three, Strategy::Direct), (&four, Strategy::Evaluated)] {
+            let ended = scene.integrate(&wish(&worker.workspace_id, strategy)).unwrap();
+            assert_eq!(ended.result, Some(Outcome::Success));
+        }
+        // What was made after all of that knows it.
+        let five = done(&scene, &root, &["b"]);
+        assert!(scene.integrate(&wish(&five.workspace_id, Strategy::Layered)).unwrap().conflicts.is_empty());
+    }
+
+    fn pr_32_parents_take_turns_by_a_constraint(room: Room) {
+        let scene = Scene::open(&room, 4);
+        let root = scene.root();
+        let (one, two) = (done(&scene, &root, &["a"]), done(&scene, &root, &["a"]));
+        scene.integrate(&wish(&one.workspace_id, Strategy::Layered)).unwrap();
+        scene.integrate(&wish(&two.workspace_id, Strategy::Layered)).unwrap();
+        let run = |statement: &str| -> Result<u64, StoreError> {
+            scene.trail.store().write(Durability::Sync, |sql| sql.execute(statement, &[]))
+        };
+        for turn in [1, 2, 3] {
+            let again = format!("INSERT INTO progress_integrations SELECT target, {turn}, source, record, mode, strategy, time FROM progress_integrations WHERE turn = 2");
+            let error = format!("{:?}", run(&again).unwrap_err());
+            assert!(error.contains("append-only") || error.contains("unique"), "{turn}: {error}");
+        }
+        for table in ["places", "removed_places", "integrations", "integration_ends", "integration_actions", "conflicts", "resolutions"] {
+            for statement in [format!("DELETE FROM progress_{table}"), format!("UPDATE progress_{table} SET {}", match table {
+                "places" => "kind = 'copy'", "removed_places" | "integrations" | "integration_ends" | "resolutions" => "time = 1",
+                "integration_actions" => "action = 'x'", _ => "description = 'x'",
+            })] {
+                // A table without rows has nothing to refuse on SQLite.
+                match run(&statement) {
+                    Err(error) => assert!(format!("{error:?}").contains("append-only"), "{statement}: {error:?}"),
+                    Ok(changed) => assert!(changed == 0 && room.database() == Database::Sqlite, "{statement}"),
+                }
+            }
+        }
+        scene.progress.resolve(&two.workspace_id, &decide("c1", Choice::Ours), &ada()).unwrap();
+    }
+
+    fn pr_32_findings_of_the_coordinator_are_conflicts_like_others(room: Room) {
+        let scene = Scene::open(&room, 5);
+        let root = scene.root();
+        let worker = done(&scene, &root, &["a"]);
+        let id = &worker.workspace_id;
+        let findings = [
+            Finding { kind: ConflictType::SemanticContradiction, description: "it says the opposite".to_owned() },
+            Finding { kind: ConflictType::ConstraintBreach, description: "too large".to_owned() },
+        ];
+        let asked = Wish { findings: &findings, ..wish(id, Strategy::Evaluated) };
+        assert!(refusal(scene.integrate(&Wish { strategy: Strategy::Layered, ..asked.clone() })).contains("findings"));
+        assert_eq!(scene.integrate(&asked).unwrap().conflicts.len(), 2);
+        let resolve = |decision: &Resolve<'_>| scene.progress.resolve(id, decision, &ada());
+        let escalated = Resolve { strategy: Settling::Human, ..decide("c1", Choice::Theirs) };
+        assert_eq!(resolve(&escalated).unwrap().result, None);
+        assert!(refusal(resolve(&escalated)).contains("already"));
+        assert!(matches!(resolve(&decide("c9", Choice::Ours)), Err(ProgressError::NotFound { .. })));
+        assert!(refusal(resolve(&Resolve { choice: None, ..decide("c2", Choice::Ours) })).contains("say what becomes"));
+        assert!(refusal(resolve(&Resolve { strategy: Settling::Timeout, ..decide("c2", Choice::Ours) })).contains("time itself"));
+        let rework = Resolve { strategy: Settling::Rework, choice: None, ..decide("c2", Choice::Ours) };
+        let ended = resolve(&rework).unwrap();
+        assert_eq!(ended.result, Some(Outcome::Aborted));
+        assert_eq!(state(&scene, id), State::Failed);
+        let entries = scene.told(&room, 0);
+        let failed = entries.iter().rfind(|(kind, _)| kind == "workspace_state_changed").unwrap();
+        assert_eq!(failed.1["reason"], json!("revision_required"));
+        assert!(entries.iter().any(|(kind, body)| kind == "integration_aborted" && body["reason"] == json!("revision_required")));
+        // The way is free for the next.
+        let next = done(&scene, &root, &["a"]);
+        assert_eq!(scene.integrate(&wish(&next.workspace_id, Strategy::Evaluated)).unwrap().result, Some(Outcome::Success));
+    }
+
+    fn pr_32_a_conflict_that_nobody_resolves_in_time_fails_the_workspace(room: Room) {
+        let scene = Scene::open(&room, 6);
+        let root = scene.root();
+        let (one, two) = (done(&scene, &root, &["a"]), done(&scene, &root, &["a"]));
+        scene.integrate(&wish(&one.workspace_id, Strategy::Layered)).unwrap();
+        scene.integrate(&wish(&two.workspace_id, Strategy::Layered)).unwrap();
+        let before = room.entries(&scene.trail).len();
+        scene.progress.move_to(&two.workspace_id, State::Failed, Some("conflict_timeout"), &ada()).unwrap();
+        let told = scene.told(&room, before);
+        let resolved = told.iter().find(|(kind, _)| kind == "conflict_resolved").unwrap();
+        assert_eq!((&resolved.1["resolution_strategy"], &resolved.1["outcome"]), (&json!("timeout"), &json!("failed")));
+        assert!(kinds(&told).contains(&"integration_aborted"));
+        assert_eq!(scene.progress.open_integration(&two.workspace_id).unwrap(), None);
+    }
+
+    fn pr_33_observations_are_read_and_never_merged(room: Room) {
+        let scene = Scene::open(&room, 7);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        done(&scene, &root, &["a"]);
+        let observer = scene.below(&root, "observer");
+        let mut seen = claimed(None, "final", &["a"]);
+        seen["type"] = json!("observation");
+        scene.record(&observer, &seen);
+        scene.complete(&observer);
+        let one = scene.integrate(&wish(&observer.workspace_id, Strategy::Evaluated)).unwrap();
+        assert_eq!((one.result, one.actions.len()), (Some(Outcome::Success), 0));
+        assert_eq!(scene.read("a"), "1\n");
+        assert_eq!(state(&scene, &observer.workspace_id), State::Closed);
+    }
+
+    fn pr_16_a_record_that_was_changed_is_not_integrated(room: Room) {
+        let scene = Scene::open(&room, 8);
+        let root = scene.root();
+        let worker = done(&scene, &root, &["a"]);
+        room.tamper("UPDATE progress_records SET time = time + 1");
+        let scene = Scene::open(&room, 9);
+        let before = room.entries(&scene.trail).len();
+        let refused = scene.integrate(&wish(&worker.workspace_id, Strategy::Direct));
+        assert!(matches!(refused, Err(ProgressError::Tampered { .. })));
+        let told = scene.told(&room, before);
+        assert_eq!(kinds(&told), ["integrity_violation", "integration_aborted", "workspace_state_changed"]);
+        assert_eq!(state(&scene, &worker.workspace_id), State::Failed);
+        let entries = room.entries(&scene.trail);
+        assert_eq!(entries[before].stream, safepoint_trail::Stream::store());
+    }
+
+    fn pr_32_directories_are_merged_and_taken_back(room: Room) {
+        let scene = Scene::open(&room, 10);
+        scene.write("shared", "1\n2\n3\n4\n5\n6\n7\n");
+        scene.write("mine", "x\n");
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| {
+            write(at, "shared", "1\n2\n3\n4\n5\n6\nseven\n");
+            write(at, "new", "new\n");
+        });
+        scene.write("shared", "one\n2\n3\n4\n5\n6\n7\n");
+        scene.write("mine", "y\n");
+        let id = &work.created.workspace_id;
+        let before = room.entries(&scene.trail).len();
+        let one = scene.integrate(&wish(id, Strategy::Layered)).unwrap();
+        assert_eq!(one.result, Some(Outcome::Success));
+        assert_eq!(scene.read("shared"), "one\n2\n3\n4\n5\n6\nseven\n");
+        assert_eq!((scene.read("new"), scene.read("mine")), ("new\n".to_owned(), "y\n".to_owned()));
+        assert_eq!(state(&scene, id), State::Closed);
+        // One action runs through all of it.
+        let action = scene.state.find_action(one.actions[0].as_str()).unwrap();
+        assert_eq!(action.action, "workspace.integrate");
+        let entries = room.entries(&scene.trail);
+        let with: Vec<&str> = entries[before..].iter().filter(|entry| entry.action_id.as_ref() == Some(&action.id)).map(|entry| entry.kind.as_str()).collect();
+        assert_eq!(with, ["integration_started", "work_brought", "integration_completed"]);
+        for entry in &entries[before..] {
+            assert!(!entry.body.contains("seven"), "{}", entry.body);
+        }
+        let goal = Goal::Without { action: &action, verb: "undo" };
+        scene.state.restore(&scene.origin(), &goal, &[], &Looking::default()).unwrap();
+        assert_eq!((scene.read("shared").as_str(), scene.read("mine").as_str()), ("one\n2\n3\n4\n5\n6\n7\n", "y\n"));
+        assert!(!scene.origin().root.join("new").exists());
+    }
+
+    fn pr_32_conflicts_of_directories_are_resolved_one_by_one(room: Room) {
+        let scene = Scene::open(&room, 11);
+        for name in ["a", "b", "fits"] {
+            scene.write(name, "1\n2\n3\n4\n5\n");
+        }
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| {
+            write(at, "a", "theirs\n");
+            write(at, "b", "theirs\n");
+            write(at, "fits", "1\n2\n3\n4\nfive\n");
+            write(at, "new", "new\n");
+        });
+        scene.write("a", "ours\n");
+        scene.write("b", "ours\n");
+        scene.write("fits", "one\n2\n3\n4\n5\n");
+        let id = &work.created.workspace_id;
+        let found = scene.integrate(&wish(id, Strategy::Evaluated)).unwrap();
+        let shown: Vec<(&str, bool)> = found.conflicts.iter().map(|one| (one.path.as_deref().unwrap(), one.mergeable)).collect();
+        assert_eq!(shown, [("a", false), ("b", false), ("fits", true)]);
+        assert_eq!((state(&scene, id), scene.read("a").as_str()), (State::Conflicted, "ours\n"));
+        assert!(!scene.origin().root.join("new").exists());
+        let (origin, errand) = (scene.origin(), scene.errand());
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let text = scene.progress.marked(&ground, &found, &found.conflicts[0]).unwrap().unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.starts_with("<<<<<<< here\nours\n||||||| where the work began\n1\n"), "{text}");
+        assert!(text.ends_with(&format!("=======\ntheirs\n>>>>>>> {id}\n")), "{text}");
+        let resolve = |decision: &Resolve<'_>| scene.progress.resolve(id, decision, &ada());
+        assert!(refusal(resolve(&decide("c1", Choice::Merged))).contains("do not fit"));
+        resolve(&Resolve { content: Some(b"both\n"), ..decide("c1", Choice::Content) }).unwrap();
+        resolve(&decide("c2", Choice::Ours)).unwrap();
+        assert_eq!(scene.resume(id).unwrap().result, None); // one is left
+        assert_eq!(resolve(&decide("c3", Choice::Merged)).unwrap().result, None);
+        assert_eq!(scene.read("a"), "ours\n");
+        let ended = scene.resume(id).unwrap();
+        assert_eq!(ended.result, Some(Outcome::ConflictResolved));
+        assert_eq!((scene.read("a"), scene.read("b")), ("both\n".to_owned(), "ours\n".to_owned()));
+        assert_eq!((scene.read("fits"), scene.read("new")), ("one\n2\n3\n4\nfive\n".to_owned(), "new\n".to_owned()));
+        assert_eq!(state(&scene, id), State::Closed);
+    }
+
+    fn pr_32_what_changes_between_the_steps_is_found(room: Room) {
+        let scene = Scene::open(&room, 12);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| write(at, "a", "theirs\n"));
+        let id = &work.created.workspace_id;
+        let (origin, errand) = (scene.origin(), scene.errand());
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let Step::Bring(bringing) = scene.progress.prepare(&wish(id, Strategy::Direct), Some(&ground), &ada()).unwrap() else {
+            panic!("it has to be brought");
+        };
+        // Somebody is at work: nothing was cut off.
+        assert_eq!(scene.progress.recover_integrations(&scene.state, &ada()).unwrap(), []);
+        scene.write("a", "ours\n");
+        let found = scene.progress.carry_out(&ground, &bringing, &ada()).unwrap();
+        assert_eq!((found.result, found.conflicts.len()), (None, 1));
+        assert_eq!((state(&scene, id), scene.read("a").as_str()), (State::Conflicted, "ours\n"));
+        drop(bringing);
+        scene.progress.resolve(id, &decide("c1", Choice::Theirs), &ada()).unwrap();
+        assert_eq!(scene.resume(id).unwrap().result, Some(Outcome::ConflictResolved));
+        assert_eq!(scene.read("a"), "theirs\n");
+    }
+
+    fn pr_32_work_of_a_failed_workspace_is_salvaged_from_its_directory(room: Room) {
+        let scene = Scene::open(&room, 13);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let work = scene.apart(&root);
+        write(&work.place.path, "a", "half\n");
+        let first = scene.record_in(&work, &body(None, "provisional")).unwrap();
+        write(&work.place.path, "a", "worse\n");
+        scene.record_in(&work, &body(Some(&first), "provisional")).unwrap();
+        let id = &work.created.workspace_id;
+        scene.progress.move_to(id, State::Failed, Some("timeout"), &ada()).unwrap();
+        fs::remove_dir_all(&work.place.path).unwrap(); // what is recorded is enough
+        let salvage = Wish { mode: Mode::Salvage, record: Some(&first.id), ..wish(id, Strategy::Evaluated) };
+        assert_eq!(scene.integrate(&salvage).unwrap().result, Some(Outcome::Success));
+        assert_eq!((scene.read("a").as_str(), state(&scene, id)), ("half\n", State::Failed));
+    }
+}
