@@ -70,10 +70,6 @@ pub fn create_apart(
 
 /// Creates a record in a workspace with a directory: what changed, and the state that it
 /// stands for, are taken from there.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "each is one thing that an agent shows or asks for"
-)]
 pub fn checkpoint_in(
     progress: &Progress,
     state: &State,

@@ -9,7 +9,7 @@
     reason = "tests"
 )]
 
-mod support;
+mod scene;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -22,7 +22,7 @@ use safepoint_progress::integrate::{Outcome, Strategy};
 use safepoint_progress::state::State;
 use safepoint_store::{Location, Options, Store};
 use safepoint_trail::Trail;
-use support::{Scene, ada, body, wish, write};
+use scene::{Scene, ada, body, wish, write};
 use testkit::{Database, RealClock, Room};
 
 /// The room of another process, opened by its directory.

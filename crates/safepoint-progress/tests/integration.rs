@@ -8,7 +8,7 @@
     reason = "tests"
 )]
 
-mod support;
+mod scene;
 
 use std::fs;
 
@@ -22,8 +22,8 @@ use safepoint_progress::state::State;
 use safepoint_progress::{Apart, Created, ProgressError};
 use safepoint_state::{Goal, Progress as Looking};
 use safepoint_store::{Durability, StoreError};
+use scene::{Scene, ada, body, claimed, wish, write};
 use serde_json::{Value, json};
-use support::{Scene, ada, body, claimed, wish, write};
 use testkit::{Database, on_every_store};
 
 fn state(scene: &Scene, id: &WorkspaceId) -> State {

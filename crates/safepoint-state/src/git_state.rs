@@ -60,6 +60,12 @@ pub(crate) fn is_object(path: &[u8]) -> bool {
     inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"objects"))
 }
 
+/// Whether a path is what a repository knows of its other work trees: they are not part of
+/// this one, and would be cut off from their repository if it went back without them.
+pub(crate) fn is_of_other_work_trees(path: &[u8]) -> bool {
+    inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"worktrees"))
+}
+
 /// Whether a path is a git directory, or holds those of submodules.
 pub(crate) fn is_repository(path: &[u8]) -> bool {
     inside(path).is_some_and(|inside| {
@@ -120,6 +126,8 @@ mod tests {
         assert_eq!(shelf(b".git/refs/heads/stash"), None);
         assert!(is_repository(b"a/.git") && is_repository(b".git/modules/a/b"));
         assert!(!is_repository(b".git/logs") && !is_repository(b".git/modules/a/logs"));
+        assert!(is_of_other_work_trees(b".git/worktrees/x/HEAD"));
+        assert!(!is_of_other_work_trees(b".git/refs/heads/worktrees"));
         assert!(is_notable(b".git/refs/heads/main") && !is_notable(b".git/index"));
     }
 }

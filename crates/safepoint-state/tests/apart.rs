@@ -223,6 +223,24 @@ fn pr_07_a_repository_without_a_commit_is_copied() {
 }
 
 #[test]
+fn pr_07_a_roll_back_of_the_origin_does_not_cut_a_worktree_off() {
+    let bench = Bench::new(40);
+    let ours = bench.place("project");
+    ours.git(&["init", "--quiet"]);
+    ours.write("a", "a\n");
+    ours.git(&["add", "--all"]);
+    ours.git(&["commit", "--quiet", "--message=first"]);
+    let before = ours.checkpoint().unwrap().snapshot;
+    ours.write("a", "b\n");
+    let pair = apart(&bench, ours, "wsp_g");
+    let restored = pair.ours.roll_back(&before).unwrap();
+    assert!(restored.matches, "{:?}", restored.warnings);
+    assert_eq!(pair.ours.read("a"), b"a\n");
+    assert_eq!(pair.work.git(&["status", "--porcelain"]), " M a\n");
+    assert_eq!(pair.ours.git(&["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
 fn pr_07_what_nobody_knows_of_is_cleared_and_what_somebody_makes_is_not() {
     let bench = Bench::new(4);
     let ours = bench.place("project");

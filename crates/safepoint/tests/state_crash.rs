@@ -216,6 +216,14 @@ const AFTER: &[&str] = &[
 ];
 const RECOVERY: &[&str] = &["recover.begun", "recover.planned"];
 const COLLECTION: &[&str] = &["collect.recorded", "collect.packed", "collect.indexed"];
+/// The points of making a directory for work that is done apart; `cut_off.rs` in
+/// `safepoint-progress` kills there.
+const APART: &[&str] = &[
+    "isolate.begun",
+    "isolate.made",
+    "isolate.filled",
+    "isolate.recorded",
+];
 /// The points that every write of a file or of the database passes.
 const STORE: &[&str] = &[
     "file.written",
@@ -232,7 +240,7 @@ fn st_32_every_fault_point_is_exercised() {
     let mut known = BTreeSet::new();
     let mutation = points::MUTATION; // `mutate_crash.rs` kills there
     for list in [
-        CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE, mutation,
+        CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE, APART, mutation,
     ] {
         known.extend(list.iter().map(|point| (*point).to_owned()));
     }

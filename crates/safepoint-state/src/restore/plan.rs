@@ -309,7 +309,8 @@ fn content(
 pub(super) type ContentOf<'a> = dyn Fn(&[u8], &Entry) -> Result<Vec<u8>, StateError> + 'a;
 
 /// Takes out of the changes of git directories what is never done to them:
-/// objects are not removed, and stash entries are not taken away.
+/// objects are not removed, stash entries are not taken away, and other work
+/// trees of the repository are left alone.
 pub(crate) fn spare(
     changes: Vec<Change>,
     trees: &dyn Trees,
@@ -340,7 +341,9 @@ pub(crate) fn spare(
         .into_iter()
         .filter(|change| {
             let object = git_state::is_object(&change.path);
-            !(object && (change.to.is_none() || change.kind() == tree::ChangeKind::Time))
+            let elsewhere = git_state::is_of_other_work_trees(&change.path);
+            !elsewhere
+                && !(object && (change.to.is_none() || change.kind() == tree::ChangeKind::Time))
         })
         .collect();
     kept.extend(whole_changes);
