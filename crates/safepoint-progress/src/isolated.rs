@@ -112,20 +112,23 @@ pub fn checkpoint_in(
     fault::point("record.seen");
     let seen = Seen {
         since: head.map(|head| head.id),
-        files_changed: files_changed(state, &before, &made.snapshot)?,
+        files_changed: files_changed(state, directory, &before, &made.snapshot)?,
         snapshot: made.snapshot.id,
         actions: actions_since(progress, state, id, &place, &before)?,
     };
     progress.checkpoint(id, token, body, request_key, Some(&seen))
 }
 
-/// The files that differ between two states of a directory, as they are shown.
+/// The files that differ between two states of a directory, as they are shown. What git
+/// ignores there is output, and nobody's work.
 fn files_changed(
     state: &State,
+    directory: &safepoint_state::Workspace,
     before: &Snapshot,
     after: &Snapshot,
 ) -> Result<Vec<String>, ProgressError> {
     let changes = state.changes_between(before, after)?;
+    let ignored = state.ignored_among(directory, &changes)?;
     let inside_git = |path: &[u8]| path::names(path).any(|name| name == b".git");
     let is_directory = |side: &Option<safepoint_state::tree::Entry>| {
         side.as_ref().is_none_or(|entry| entry.subtree().is_some())
@@ -133,6 +136,7 @@ fn files_changed(
     Ok(changes
         .iter()
         .filter(|change| change.kind() != ChangeKind::Time && !inside_git(&change.path))
+        .filter(|change| !ignored.contains(&change.path))
         // Directories come and go with what is in them.
         .filter(|change| !(is_directory(&change.from) && is_directory(&change.to)))
         .map(|change| path::display(&change.path))

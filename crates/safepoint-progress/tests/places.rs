@@ -69,6 +69,22 @@ on_every_store! {
         assert_eq!(scene.read("a"), "1\n");
     }
 
+    fn pr_07_what_git_ignores_is_nobodys_work(room: Room) {
+        let scene = Scene::open(&room, 7);
+        scene.write(".gitignore", "out/\n");
+        scene.git(&["init", "--quiet"]);
+        scene.git(&["add", "--all"]);
+        scene.git(&["commit", "--quiet", "--message=first"]);
+        let work = scene.apart(&scene.root());
+        write(&work.place.path, "out/x", "1\n");
+        write(&work.place.path, "source", "1\n");
+        let first = scene.record_in(&work, &body(None, "provisional")).unwrap();
+        assert_eq!(first.payload.files_changed, ["source"]);
+        write(&work.place.path, "out/x", "2\n");
+        let second = scene.record_in(&work, &body(Some(&first), "final")).unwrap();
+        assert!(second.payload.files_changed.is_empty());
+    }
+
     fn pr_07_a_claim_that_differs_from_the_directory_is_refused(room: Room) {
         let scene = Scene::open(&room, 3);
         scene.write("a", "1\n");

@@ -535,6 +535,46 @@ fn pr_32_a_resolution_says_what_becomes_of_a_path() {
 }
 
 #[test]
+fn pr_32_what_git_ignores_is_left_to_each_side() {
+    let bench = Bench::new(41);
+    let ours = bench.place("project");
+    ours.git(&["init", "--quiet"]);
+    ours.write(".gitignore", "*.o\n/out/\n");
+    ours.write("forced.o", "tracked\n");
+    ours.git(&["add", "--all", "--force"]);
+    ours.git(&["commit", "--quiet", "--message=first"]);
+    ours.write("mine.o", "ours\n");
+    ours.write("out/a", "ours\n");
+    let pair = apart(&bench, ours, "wsp_h");
+    assert!(!pair.work.at("out").exists() && !pair.work.at("mine.o").exists());
+    for (name, text) in [
+        ("mine.o", "theirs\n"),
+        ("out/a", "theirs\n"),
+        ("out/b", "x\n"),
+        ("new\nname.o", "x\n"),
+        ("source", "x\n"),
+        ("forced.o", "changed\n"),
+    ] {
+        pair.work.write(name, text);
+    }
+    let restored = pair.bring(1).unwrap();
+    assert!(
+        restored.matches && restored.warnings.iter().any(|told| told.contains("mine.o")),
+        "{:?}",
+        restored.warnings
+    );
+    assert_eq!(
+        (pair.ours.read("mine.o"), pair.ours.read("out/a")),
+        (b"ours\n".to_vec(), b"ours\n".to_vec())
+    );
+    assert!(!pair.ours.at("out/b").exists() && !pair.ours.at("new\nname.o").exists());
+    assert_eq!(
+        (pair.ours.read("source"), pair.ours.read("forced.o")),
+        (b"x\n".to_vec(), b"changed\n".to_vec())
+    );
+}
+
+#[test]
 fn pr_32_a_secret_that_the_work_made_is_told_and_not_brought() {
     let bench = Bench::new(8);
     let ours = bench.place("project");

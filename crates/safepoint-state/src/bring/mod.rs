@@ -8,7 +8,7 @@
 mod clash;
 mod weigh;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use crate::around::Errand;
@@ -20,7 +20,7 @@ use crate::scope::Scope;
 use crate::snapshot::{Note, Snapshot};
 use crate::state::{State, Workspace};
 use crate::text::{self, Labels};
-use crate::tree::{self, Change, Entry, Node};
+use crate::tree::{self, Change, Entry, Node, Trees};
 use crate::undo::{FileConflict, Undoing};
 use crate::{StateError, path};
 pub(crate) use weigh::Weighed;
@@ -91,13 +91,27 @@ impl State {
             scope: &scope,
             now: self.now(),
         };
-        let weighed = undoing.weigh(incoming, &sink)?;
+        let ignored = self.ignored_of(workspace, incoming, &trees)?;
+        let weighed = undoing.weigh(incoming, &ignored, &sink)?;
         Ok(Arrival {
             changes: weighed.changes(),
             conflicts: weighed.conflicts.into_values().collect(),
             merged: weighed.merged.into_iter().collect(),
             kept: weighed.kept,
         })
+    }
+
+    /// What the work made that git ignores here: outputs, of which each side has its own.
+    pub(crate) fn ignored_of(
+        &self,
+        workspace: &Workspace,
+        incoming: &Incoming<'_>,
+        trees: &dyn Trees,
+    ) -> Result<BTreeSet<TreePath>, StateError> {
+        let (base, work) = (&incoming.base.record.files, &incoming.work.record.files);
+        let mut made = tree::changes(trees, Some(base), Some(work), &incoming.scope()?)?;
+        made.retain(|change| change.from.is_none());
+        self.ignored_among(workspace, &made)
     }
 
     /// Brings it. The state before is a checkpoint, and `undo` takes it back.

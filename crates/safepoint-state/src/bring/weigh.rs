@@ -52,9 +52,10 @@ impl Undoing<'_> {
     pub(crate) fn bring(
         &self,
         incoming: &Incoming<'_>,
+        ignored: &BTreeSet<TreePath>,
         sink: &Sink<'_>,
     ) -> Result<Plan, StateError> {
-        let weighed = self.weigh(incoming, sink)?;
+        let weighed = self.weigh(incoming, ignored, sink)?;
         if !weighed.conflicts.is_empty() {
             let conflicts = weighed.conflicts.into_values().collect();
             return Err(StateError::Conflict { conflicts });
@@ -70,6 +71,7 @@ impl Undoing<'_> {
     pub(crate) fn weigh(
         &self,
         incoming: &Incoming<'_>,
+        ignored: &BTreeSet<TreePath>,
         sink: &Sink<'_>,
     ) -> Result<Weighed, StateError> {
         let mut weighed = Weighed::default();
@@ -77,6 +79,13 @@ impl Undoing<'_> {
         let changes = tree::changes(self.trees, Some(&base.files), Some(&work.files), self.scope)?;
         for mut change in changes {
             if change.kind() == ChangeKind::Time || git_state::inside(&change.path).is_some() {
+                continue;
+            }
+            if ignored.contains(&change.path) && !incoming.resolutions.contains_key(&change.path) {
+                weighed.kept.push(Note {
+                    path: path::display(&change.path),
+                    why: "git ignores what the work made there, so it is not brought".to_owned(),
+                });
                 continue;
             }
             renumber(&mut change.to);

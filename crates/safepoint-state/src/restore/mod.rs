@@ -330,7 +330,10 @@ impl State {
                 let after = self.find(action.after.as_str())?;
                 undoing.plan(&before.record, &after.record, sink)
             }
-            Goal::Brought(incoming) => undoing.bring(incoming, sink),
+            Goal::Brought(incoming) => {
+                let ignored = self.ignored_of(workspace, incoming, trees)?;
+                undoing.bring(incoming, &ignored, sink)
+            }
         }
     }
 
