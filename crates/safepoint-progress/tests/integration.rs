@@ -67,6 +67,21 @@ fn decide<'a>(conflict: &'a str, choice: Choice) -> Resolve<'a> {
     }
 }
 
+/// Changes what is in every pack of an object store.
+fn damage(directory: &std::path::Path, changed: &mut usize) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            damage(&path, changed);
+        } else if path.extension().is_some_and(|it| it == "pack") {
+            let mut bytes = fs::read(&path).unwrap();
+            bytes.iter_mut().skip(64).for_each(|byte| *byte ^= 0x55);
+            fs::write(&path, bytes).unwrap();
+            *changed += 1;
+        }
+    }
+}
+
 on_every_store! {
     fn pr_30_the_newest_final_record_is_taken_and_not_the_head(room: Room) {
         let scene = Scene::open(&room, 1);
@@ -363,6 +378,78 @@ on_every_store! {
         scene.progress.resolve(id, &decide("c1", Choice::Theirs), &ada()).unwrap();
         assert_eq!(scene.resume(id).unwrap().result, Some(Outcome::ConflictResolved));
         assert_eq!(scene.read("a"), "theirs\n");
+    }
+
+    fn pr_16_a_state_that_is_damaged_is_not_integrated(room: Room) {
+        let scene = Scene::open(&room, 14);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| write(at, "a", "theirs, and nowhere else\n"));
+        let mut packs = 0;
+        damage(&scene.top.join("data/objects"), &mut packs);
+        assert!(packs > 0);
+        let before = room.entries(&scene.trail).len();
+        let refused = scene.integrate(&wish(&work.created.workspace_id, Strategy::Direct));
+        assert!(matches!(refused, Err(ProgressError::Tampered { .. })), "{refused:?}");
+        assert_eq!(kinds(&scene.told(&room, before)), ["integrity_violation", "integration_aborted", "workspace_state_changed"]);
+        assert_eq!((scene.read("a").as_str(), state(&scene, &work.created.workspace_id)), ("1\n", State::Failed));
+    }
+
+    fn pr_32_the_second_waits_for_the_first_and_sees_its_result(room: Room) {
+        let scene = Scene::open(&room, 15);
+        scene.write("a", "1\n2\n3\n4\n5\n");
+        let root = scene.root();
+        let one = done_apart(&scene, &root, |at| write(at, "a", "one\n2\n3\n4\n5\n"));
+        let two = done_apart(&scene, &root, |at| write(at, "a", "1\n2\n3\n4\nfive\n"));
+        let (origin, errand) = (scene.origin(), scene.errand());
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let begun = scene.progress.prepare(&wish(&one.created.workspace_id, Strategy::Layered), Some(&ground), &ada());
+        let Step::Bring(bringing) = begun.unwrap() else { panic!("it has to be brought") };
+        let second = wish(&two.created.workspace_id, Strategy::Layered);
+        assert!(refusal(scene.integrate(&second)).contains("one after the other"));
+        scene.progress.carry_out(&ground, &bringing, &ada()).unwrap();
+        assert_eq!(scene.integrate(&second).unwrap().result, Some(Outcome::Success));
+        assert_eq!(scene.read("a"), "one\n2\n3\n4\nfive\n");
+    }
+
+    fn pr_32_a_workspace_that_fails_meanwhile_is_not_closed(room: Room) {
+        let scene = Scene::open(&room, 16);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| write(at, "a", "2\n"));
+        let id = &work.created.workspace_id;
+        let (origin, errand) = (scene.origin(), scene.errand());
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let begun = scene.progress.prepare(&wish(id, Strategy::Layered), Some(&ground), &ada());
+        let Step::Bring(bringing) = begun.unwrap() else { panic!("it has to be brought") };
+        scene.progress.move_to(id, State::Failed, Some("aborted_by_coordinator"), &ada()).unwrap();
+        let told = refusal(scene.progress.carry_out(&ground, &bringing, &ada()));
+        assert!(told.contains(&format!("safepoint undo {}", errand.id)), "{told}");
+        assert_eq!(state(&scene, id), State::Failed);
+        assert_eq!(scene.progress.open_integration(id).unwrap(), None);
+    }
+
+    fn pr_31_a_salvage_with_conflicts_says_so_in_every_entry(room: Room) {
+        let scene = Scene::open(&room, 17);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let work = scene.apart(&root);
+        write(&work.place.path, "a", "theirs\n");
+        scene.record_in(&work, &body(None, "provisional")).unwrap();
+        let id = &work.created.workspace_id;
+        scene.progress.move_to(id, State::Failed, Some("timeout"), &ada()).unwrap();
+        scene.write("a", "ours\n");
+        let before = room.entries(&scene.trail).len();
+        let salvage = Wish { mode: Mode::Salvage, ..wish(id, Strategy::Evaluated) };
+        assert_eq!(scene.integrate(&salvage).unwrap().conflicts.len(), 1);
+        assert_eq!(state(&scene, id), State::Failed);
+        scene.progress.resolve(id, &decide("c1", Choice::Theirs), &ada()).unwrap();
+        assert_eq!(scene.resume(id).unwrap().result, Some(Outcome::ConflictResolved));
+        assert_eq!((scene.read("a").as_str(), state(&scene, id)), ("theirs\n", State::Failed));
+        let told = scene.told(&room, before);
+        let ours: Vec<&(String, Value)> = told.iter().filter(|(kind, _)| kind.starts_with("integration_") || kind.starts_with("conflict_")).collect();
+        assert_eq!(ours.len(), 4);
+        assert!(ours.iter().all(|(_, body)| body["mode"] == json!("salvage")), "{ours:?}");
     }
 
     fn pr_32_work_of_a_failed_workspace_is_salvaged_from_its_directory(room: Room) {
