@@ -185,9 +185,33 @@ pub enum Step {
     Bring(Box<Bringing>),
 }
 
+impl Settling {
+    /// The way that a word names. `escalate` is an older word for `human_escalate`.
+    pub fn read(text: &str) -> Result<Self, crate::UnknownWord> {
+        match text {
+            "escalate" => Ok(Self::Human),
+            other => other.parse(),
+        }
+    }
+}
+
 impl Integration {
     /// Whether nobody has to decide anything.
     pub fn is_settled(&self) -> bool {
         self.conflicts.iter().all(|one| one.resolution.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pr_32_both_words_for_asking_a_person_are_taken() {
+        for word in ["escalate", "human_escalate"] {
+            assert_eq!(Settling::read(word), Ok(Settling::Human));
+        }
+        assert!(Settling::read("escalated").is_err());
+        assert_eq!(Settling::Human.as_str(), "human_escalate");
     }
 }
