@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
@@ -72,6 +73,11 @@ impl Sqlite {
                 "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;
                  PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 1000;",
             )
+            .map_err(fail)?;
+        // Plans do not depend on values. Else SQLite, which could find a better plan for other
+        // values, would compile each cached statement anew whenever its values are cleared.
+        self.connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
             .map_err(fail)?;
         if purpose == Purpose::Read {
             self.connection
