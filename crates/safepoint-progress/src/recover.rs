@@ -11,10 +11,7 @@
 //! Each step can be done again. Whoever is killed in the middle of a recovery
 //! leaves less to do, and nothing else.
 
-use std::num::NonZero;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
 
 use safepoint_model::{Span, Timestamp, WorkspaceId};
 use safepoint_store::{Durability, Flow, fault};
@@ -25,9 +22,9 @@ use crate::ProgressError;
 use crate::agent::actor;
 use crate::presence::Presence;
 use crate::progress::Progress;
-use crate::table::{self, Made};
+use crate::table;
 use crate::tell::protocol;
-use crate::verify::{Asked, Compared, Fault, Subject, TrailIs};
+use crate::verify::{Asked, Fault, Subject};
 use crate::violation::{ActionTaken, Violation, Wrong};
 
 /// What a recovery found and did.
@@ -100,15 +97,24 @@ impl Progress {
         fault::point("progress.recover.verified");
         let mut recovered = Recovered::after(downtime);
         recovered.trail_entries_examined = verification.checked;
-        let all: Vec<Made> = self
-            .trail
-            .store()
-            .read(|sql| Ok::<_, ProgressError>(table::all_made(sql)?))?;
+        let all = self.trail.store().read(|sql| {
+            let all = table::all_made(sql)?.into_iter();
+            Ok::<_, ProgressError>(all.map(|made| made.id).collect::<Vec<_>>())
+        })?;
+        let mut left: BTreeMap<WorkspaceId, u64> = BTreeMap::new();
+        let mut told = Vec::new();
         let mut asked = Vec::new();
-        for (made, compared) in self.compare_all(all)? {
+        for (id, compared) in self.compare_all(&all)? {
+            left.insert(id.clone(), compared.emitted);
+            told.push(compared.told_by);
             match compared.verified.first_bad {
-                Some(fault) => recovered.faults.push((made.id, fault)),
-                None => asked.extend(compared.asked.map(|asked| (made, asked))),
+                Some(fault) => recovered.faults.push((id, fault)),
+                None => asked.extend(compared.asked.map(|asked| (id, asked))),
+            }
+        }
+        for (source, count) in told.into_iter().flatten() {
+            if let Some(left) = left.get_mut(&source) {
+                *left = left.saturating_sub(count);
             }
         }
         recovered.workspaces_failed = recovered.faults.len() as u64;
@@ -116,11 +122,12 @@ impl Progress {
         for (id, fault) in &recovered.faults {
             self.tell_fault(id, fault)?;
         }
-        for (made, asked) in asked {
-            recovered.transitions_made += u64::from(self.make_up(&made, &asked)?);
+        for (id, asked) in asked {
+            recovered.transitions_made += u64::from(self.make_up(&id, &asked)?);
             fault::point("progress.recover.moved");
         }
-        self.line_up()?;
+        left.retain(|_, left| *left > 0);
+        self.line_up(left.keys())?;
         fault::point("progress.recover.lined_up");
         recovered.signals_requeued = self.deliver()? as u64;
         fault::point("progress.recover.delivered");
@@ -140,41 +147,12 @@ impl Progress {
         Ok(Span::from_micros(u64::try_from(silence).unwrap_or(0)))
     }
 
-    /// Compares all workspaces with the trail, on all cores.
-    fn compare_all(&self, all: Vec<Made>) -> Result<Vec<(Made, Compared)>, ProgressError> {
-        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let work = || -> Result<(), ProgressError> {
-            while let Some(made) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let compared = self.compare(&made.id, TrailIs::Verified)?;
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.push((made.clone(), compared));
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let own = work();
-            others
-                .into_iter()
-                .map(|other| match other.join() {
-                    Ok(done) => done,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .fold(own, Result::and)
-        })?;
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.sort_by(|(one, _), (other, _)| {
-            (one.created, &one.id).cmp(&(other.created, &other.id))
-        });
-        Ok(found)
-    }
-
     /// Makes the move that a recorded signal asked for, if it is still missing.
-    fn make_up(&self, made: &Made, asked: &Asked) -> Result<bool, ProgressError> {
+    fn make_up(&self, id: &WorkspaceId, asked: &Asked) -> Result<bool, ProgressError> {
         self.trail.write(Durability::Sync, |writing| {
-            let (standing, _) = table::standing(writing.sql(), &made.id)?;
-            let since = table::last_move(writing.sql(), &made.id)?;
+            let made = &table::made(writing.sql(), id)?;
+            let (standing, _) = table::standing(writing.sql(), id)?;
+            let since = table::last_move(writing.sql(), id)?;
             let missing = u64::try_from(since).is_ok_and(|since| since < asked.seq) || since < 0;
             if !missing || standing.moved_to(asked.to).is_err() {
                 return Ok(false); // somebody else was faster
@@ -186,21 +164,30 @@ impl Progress {
         })
     }
 
-    /// Puts into line what was emitted, not delivered, and stands in none.
-    fn line_up(&self) -> Result<(), ProgressError> {
-        let forgotten = self.trail.store().read(table::forgotten)?;
-        if forgotten.is_empty() {
-            return Ok(());
-        }
-        self.trail.write(Durability::Sync, |writing| {
-            for (parent, signal) in table::forgotten(writing.sql())? {
-                let (standing, _) = table::standing(writing.sql(), &parent)?;
-                if !standing.state.is_terminal() {
-                    table::put_in_line(writing.sql(), &parent, &signal)?;
-                }
+    /// Puts into line what these emitted, what was not delivered, and stands in none.
+    fn line_up<'a>(
+        &self,
+        sources: impl Iterator<Item = &'a WorkspaceId>,
+    ) -> Result<(), ProgressError> {
+        for source in sources {
+            let forgotten = self
+                .trail
+                .store()
+                .read(|sql| table::forgotten(sql, source))?;
+            if forgotten.is_empty() {
+                continue;
             }
-            Ok(())
-        })
+            self.trail.write(Durability::Sync, |writing| {
+                for (parent, signal) in table::forgotten(writing.sql(), source)? {
+                    let (standing, _) = table::standing(writing.sql(), &parent)?;
+                    if !standing.state.is_terminal() {
+                        table::put_in_line(writing.sql(), &parent, &signal)?;
+                    }
+                }
+                Ok::<_, ProgressError>(())
+            })?;
+        }
+        Ok(())
     }
 
     /// Records that a workspace is not as the trail tells, unless that is known.

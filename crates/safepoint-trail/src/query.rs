@@ -1,6 +1,8 @@
 //! Looking things up: by stream, action, kind, actor, time and fields of the
 //! body, one entry at a time, however long the trail is.
 
+use std::borrow::Cow;
+
 use safepoint_model::{Digest, EntryId, Timestamp};
 use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_all, query_one};
 
@@ -95,6 +97,48 @@ pub fn page_of(
             Value::Integer(i64::try_from(from).unwrap_or(i64::MAX)),
         ],
         read_entry,
+    )
+}
+
+/// An entry in short, as its row has it: for whoever reads all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Brief<'a> {
+    /// Its place in the trail.
+    pub seq: u64,
+    /// Its identifier.
+    pub id: &'a str,
+    /// The chain it belongs to.
+    pub stream: &'a str,
+    /// Who did it.
+    pub actor: &'a str,
+    /// What happened.
+    pub kind: &'a str,
+    /// The rest.
+    pub body: &'a str,
+}
+
+/// Hands the entries `from..until` to `each`, in order, as the present transaction sees them.
+pub fn each_brief(
+    sql: &mut dyn Sql,
+    from: u64,
+    until: u64,
+    each: &mut dyn FnMut(Brief<'_>),
+) -> Result<(), StoreError> {
+    let bound = |seq| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
+    sql.query(
+        "SELECT seq, id, stream, actor, kind, body FROM trail_entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
+        &[bound(from), bound(until)],
+        &mut |row| {
+            each(Brief {
+                seq: u64::try_from(row.integer(0)?).unwrap_or(u64::MAX),
+                id: row.text(1)?,
+                stream: row.text(2)?,
+                actor: row.text(3)?,
+                kind: row.text(4)?,
+                body: row.text(5)?,
+            });
+            Ok(Flow::More)
+        },
     )
 }
 
@@ -267,14 +311,19 @@ impl Trail {
 
     /// The whole body of an entry, wherever it is kept.
     pub fn body(&self, entry: &Entry) -> Result<String, TrailError> {
-        let Some(digest) = blob_of(entry.body.as_bytes()) else {
-            return Ok(entry.body.clone());
+        Ok(self.whole_body(&entry.body)?.into_owned())
+    }
+
+    /// The same, of what stands in the row of an entry.
+    pub fn whole_body<'a>(&self, body: &'a str) -> Result<Cow<'a, str>, TrailError> {
+        let Some(digest) = blob_of(body.as_bytes()) else {
+            return Ok(Cow::Borrowed(body));
         };
         let bytes = self
             .blobs()
             .get(&digest)?
             .ok_or_else(|| StoreError::corrupted(digest.to_string(), "its blob is missing"))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()))
     }
 }
 

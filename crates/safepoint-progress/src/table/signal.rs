@@ -194,15 +194,19 @@ pub(crate) fn no_line(sql: &mut dyn Sql, parent: &WorkspaceId) -> Result<(), Sto
     .map(drop)
 }
 
-/// Signals that the parent was never told, and that stand in no line, with that parent.
-pub(crate) fn forgotten(sql: &mut dyn Sql) -> Result<Vec<(WorkspaceId, SignalId)>, StoreError> {
+/// Signals of a workspace that its parent was never told, and that stand in no line, with that
+/// parent.
+pub(crate) fn forgotten(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+) -> Result<Vec<(WorkspaceId, SignalId)>, StoreError> {
     query_all(
         sql,
-        "SELECT s.parent, s.id FROM progress_signals s WHERE s.parent IS NOT NULL \
+        "SELECT s.parent, s.id FROM progress_signals s WHERE s.workspace = ?1 AND s.parent IS NOT NULL \
          AND NOT EXISTS (SELECT 1 FROM progress_deliveries d WHERE d.signal = s.id) \
          AND NOT EXISTS (SELECT 1 FROM progress_waiting w WHERE w.parent = s.parent AND w.signal = s.id) \
-         ORDER BY s.id",
-        &[],
+         ORDER BY s.number",
+        &[Value::Text(id.as_str())],
         |row| Ok((parsed(row.text(0)?, 0)?, parsed(row.text(1)?, 1)?)),
     )
 }

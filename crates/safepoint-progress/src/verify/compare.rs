@@ -1,26 +1,26 @@
 //! One workspace, entry by entry, beside its rows.
 
-use safepoint_model::{Digest, WorkspaceId};
+use std::collections::BTreeMap;
+
+use safepoint_model::{Digest, RecordId, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
-use safepoint_trail::{Entry, Trail};
+use safepoint_trail::{Brief, Entry, Trail};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::rows::{Numbered, Rows};
 use super::told::{BindingTold, DeliveryTold, MoveTold, RecordTold, SignalTold, WorkspaceTold};
-use super::{Fault, Subject, TrailIs};
+use super::{Compared, Fault, Subject, Verified};
 use crate::ProgressError;
 use crate::agent::agent_mark;
 use crate::begin::{digest_of, directive_digest};
-use crate::chain::opened;
 use crate::create::request_mark;
-use crate::record::Record;
+use crate::record::{self, Record};
 use crate::signal::move_asked;
 use crate::state::{Standing, State};
 use crate::table::{
     self, Made, StoredBinding, StoredDelivery, StoredMove, StoredRecord, StoredSignal,
 };
-use crate::tell::protocol;
 
 const MISSING: &str = "it is in the trail, and not in the store";
 const EXTRA: &str = "it is in the store, and not in the trail";
@@ -39,15 +39,16 @@ pub(crate) struct Asked {
 pub(super) struct Compare<'a> {
     trail: &'a Trail,
     id: &'a WorkspaceId,
-    trail_is: TrailIs,
     made: Option<(Made, Digest)>,
     began: bool,
     standing: Standing,
     /// What the agent asked for since the last move.
     asked: Option<Asked>,
     last_hash: Option<Digest>,
-    before: Option<Record>,
+    before: Option<(RecordId, Timestamp)>,
     entries: u64,
+    /// How many signals of each source were delivered here.
+    told_by: BTreeMap<WorkspaceId, u64>,
     counts: [u64; Subject::ALL.len()],
     moves: Rows<StoredMove>,
     bindings: Rows<StoredBinding>,
@@ -60,11 +61,10 @@ pub(super) struct Compare<'a> {
 type Held = Result<(), Fault>;
 
 impl<'a> Compare<'a> {
-    pub(super) fn new(trail: &'a Trail, id: &'a WorkspaceId, trail_is: TrailIs) -> Self {
+    pub(super) fn new(trail: &'a Trail, id: &'a WorkspaceId, most: u32) -> Self {
         Self {
             trail,
             id,
-            trail_is,
             made: None,
             began: false,
             standing: Standing::NEW,
@@ -72,25 +72,29 @@ impl<'a> Compare<'a> {
             last_hash: None,
             before: None,
             entries: 0,
+            told_by: BTreeMap::new(),
             counts: [0; Subject::ALL.len()],
-            moves: Rows::new(),
-            bindings: Rows::new(),
-            records: Rows::new(),
-            signals: Rows::new(),
-            deliveries: Rows::new(),
+            moves: Rows::new(most),
+            bindings: Rows::new(most),
+            records: Rows::new(most),
+            signals: Rows::new(most),
+            deliveries: Rows::new(most),
         }
     }
 
-    pub(super) fn records(&self) -> u64 {
-        self.count(Subject::Checkpoint)
-    }
-
-    pub(super) fn entries(&self) -> u64 {
-        self.entries
-    }
-
-    pub(super) fn into_asked(self) -> Option<Asked> {
-        self.asked
+    /// What was found, with the fault that ended it.
+    pub(super) fn into_compared(self, first_bad: Option<Fault>) -> Compared {
+        Compared {
+            verified: Verified {
+                valid: first_bad.is_none(),
+                checked: self.count(Subject::Checkpoint),
+                entries: self.entries,
+                first_bad,
+            },
+            emitted: self.count(Subject::Signal),
+            asked: self.asked,
+            told_by: self.told_by,
+        }
     }
 
     /// Reads what the workspace was made as.
@@ -102,26 +106,32 @@ impl<'a> Compare<'a> {
         Ok(())
     }
 
+    /// Whether the next entry of the stream is what was signed, and follows the one before it.
+    pub(super) fn signed(&mut self, entry: &Entry) -> Result<Held, ProgressError> {
+        let follows = entry.prev_hash == self.last_hash;
+        if follows && self.trail.is_genuine(entry)? {
+            self.last_hash = Some(entry.hash);
+            return Ok(Ok(()));
+        }
+        let reason = match follows {
+            true => "it is not the entry that was signed",
+            false => "it does not follow the entry before it in its stream",
+        };
+        Ok(Err(Fault {
+            subject: Subject::TrailEntry,
+            number: self.entries + 1,
+            id: Some(entry.id.to_string()),
+            reason,
+        }))
+    }
+
     /// Compares the next entry of the stream.
     pub(super) fn entry(
         &mut self,
         sql: &mut dyn Sql,
-        entry: &Entry,
+        entry: Brief<'_>,
     ) -> Result<Held, ProgressError> {
-        let follows = entry.prev_hash == self.last_hash;
-        if self.trail_is == TrailIs::Unknown && !(follows && self.trail.is_genuine(entry)?) {
-            let reason = match follows {
-                true => "it is not the entry that was signed",
-                false => "it does not follow the entry before it in its stream",
-            };
-            return Ok(Err(Fault {
-                subject: Subject::TrailEntry,
-                number: self.entries + 1,
-                id: Some(entry.id.to_string()),
-                reason,
-            }));
-        }
-        let held = match entry.kind.as_str() {
+        let held = match entry.kind {
             "workspace_created" => self.workspace(sql, entry),
             "agent_bound" => {
                 let told: BindingTold = self.read(entry)?;
@@ -133,7 +143,6 @@ impl<'a> Compare<'a> {
             "signal_delivered" => self.delivery(sql, entry),
             _ => Ok(Ok(())),
         }?;
-        self.last_hash = Some(entry.hash);
         self.entries += 1;
         Ok(held)
     }
@@ -159,7 +168,7 @@ impl<'a> Compare<'a> {
         self.fault(Subject::Workspace, None, reason)
     }
 
-    fn workspace(&mut self, sql: &mut dyn Sql, entry: &Entry) -> Result<Held, ProgressError> {
+    fn workspace(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
         let told: WorkspaceTold = self.read(entry)?;
         let same = self.made.as_ref().is_some_and(|(made, taxonomy)| {
             !self.began
@@ -187,7 +196,7 @@ impl<'a> Compare<'a> {
     fn binding(
         &mut self,
         sql: &mut dyn Sql,
-        entry: &Entry,
+        entry: Brief<'_>,
         told: &BindingTold,
     ) -> Result<Held, ProgressError> {
         let row = self.bindings.next(sql, self.id)?;
@@ -200,7 +209,7 @@ impl<'a> Compare<'a> {
         }))
     }
 
-    fn state(&mut self, sql: &mut dyn Sql, entry: &Entry) -> Result<Held, ProgressError> {
+    fn state(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
         let told: MoveTold = self.read(entry)?;
         let row = self.moves.next(sql, self.id)?;
         let moved = self.standing.moved_to(told.to).ok();
@@ -225,31 +234,38 @@ impl<'a> Compare<'a> {
         }))
     }
 
-    fn record(&mut self, sql: &mut dyn Sql, entry: &Entry) -> Result<Held, ProgressError> {
+    fn record(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
         let told: RecordTold = self.read(entry)?;
         let id = Some(told.checkpoint_id.to_string());
         let Some(row) = self.records.next(sql, self.id)? else {
             return Ok(Err(self.fault(Subject::Checkpoint, id, MISSING)));
         };
-        let Ok(record) = opened(self.id, &row) else {
+        // Over the same bytes as then: what they say need not be read again.
+        let proof = record::proof(&told.checkpoint_id, &row.body);
+        if proof.as_bytes().as_slice() != row.proof {
             let reason = "it is not what its proof was made over";
             return Ok(Err(self.fault(Subject::Checkpoint, id, reason)));
-        };
+        }
         let request = row
             .request_key
             .as_deref()
             .zip(row.request_digest.as_deref());
-        let same = told.speaks_of(&record)
-            && told.integrity.proof.as_bytes().as_slice() == row.proof
+        let same = told.integrity.proof == proof
+            && told.workspace == *self.id
+            && row.id == told.checkpoint_id.as_str()
+            && row.parent.as_deref() == told.parent.as_ref().map(RecordId::as_str)
+            && row.status == told.status.as_str()
+            && row.confidence == told.confidence.as_str()
+            && row.time == told.timestamp.as_micros()
             && request.map(|(key, digest)| request_mark(key, digest)) == told.request;
         let earlier = self.before.as_ref();
         let wrong = if !same {
             Some(OTHER)
-        } else if record.parent.as_ref() != earlier.map(|before| &before.id) {
+        } else if told.parent.as_ref() != earlier.map(|before| &before.0) {
             Some("its parent is not the record before it")
-        } else if earlier
-            .is_some_and(|before| before.timestamp >= record.timestamp || before.id >= record.id)
-        {
+        } else if earlier.is_some_and(|before| {
+            *before >= (told.checkpoint_id.clone(), told.timestamp) || before.1 >= told.timestamp
+        }) {
             Some("it is not later than the record before it")
         } else if self.standing.state != State::Active {
             Some("its workspace was not active")
@@ -260,15 +276,15 @@ impl<'a> Compare<'a> {
             return Ok(Err(self.fault(Subject::Checkpoint, id, reason)));
         }
         let held = self.settle(Subject::Checkpoint, entry, Some(row), |_| true);
-        self.before = Some(record);
+        self.before = Some((told.checkpoint_id, told.timestamp));
         Ok(held)
     }
 
-    fn signal(&mut self, sql: &mut dyn Sql, entry: &Entry) -> Result<Held, ProgressError> {
+    fn signal(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
         let told: SignalTold = self.read(entry)?;
         let row = self.signals.next(sql, self.id)?;
         let parent = self.made.as_ref().and_then(|(made, _)| made.parent.clone());
-        if entry.actor != protocol()
+        if entry.actor != "protocol"
             && let Some(to) = move_asked(self.standing, told.kind)
         {
             let reason = told.reason.clone();
@@ -293,9 +309,13 @@ impl<'a> Compare<'a> {
         }))
     }
 
-    fn delivery(&mut self, sql: &mut dyn Sql, entry: &Entry) -> Result<Held, ProgressError> {
+    fn delivery(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
         let told: DeliveryTold = self.read(entry)?;
         let row = self.deliveries.next(sql, self.id)?;
+        match self.told_by.get_mut(&told.from) {
+            Some(count) => *count += 1,
+            None => drop(self.told_by.insert(told.from.clone(), 1)),
+        }
         Ok(self.settle(Subject::Delivery, entry, row, |row| {
             row.signal == told.signal_id.as_str()
                 && row.from.as_deref() == Some(told.from.as_str())
@@ -308,7 +328,7 @@ impl<'a> Compare<'a> {
     fn settle<T: Numbered>(
         &mut self,
         subject: Subject,
-        entry: &Entry,
+        entry: Brief<'_>,
         row: Option<T>,
         same: impl FnOnce(&T) -> bool,
     ) -> Held {
@@ -326,10 +346,12 @@ impl<'a> Compare<'a> {
         Ok(())
     }
 
-    fn read<T: DeserializeOwned>(&self, entry: &Entry) -> Result<T, ProgressError> {
-        serde_json::from_str(&self.trail.body(entry)?).map_err(|_| ProgressError::Tampered {
-            what: "trail entry",
-            id: entry.id.to_string(),
+    fn read<T: DeserializeOwned>(&self, entry: Brief<'_>) -> Result<T, ProgressError> {
+        serde_json::from_str(&self.trail.whole_body(entry.body)?).map_err(|_| {
+            ProgressError::Tampered {
+                what: "trail entry",
+                id: entry.id.to_string(),
+            }
         })
     }
 

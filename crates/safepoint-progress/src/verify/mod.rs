@@ -7,17 +7,22 @@
 //! taken out of its middle is seen here too; the trail as a whole, with its
 //! end, is verified by its own crate. Nothing is mended here.
 
+mod all;
 mod compare;
 mod rows;
 mod told;
 
+use std::collections::BTreeMap;
+
 use safepoint_model::WorkspaceId;
 use safepoint_store::StoreError;
-use safepoint_trail::{Stream, page_of};
+use safepoint_trail::{Brief, Entry, Stream, page_of};
 use serde::Serialize;
 
 use crate::words::words;
 use crate::{Progress, ProgressError, table};
+
+use compare::Compare;
 
 pub(crate) use compare::Asked;
 pub(crate) use told::RecordTold;
@@ -67,18 +72,15 @@ pub struct Fault {
     pub reason: &'static str,
 }
 
-/// Whether the trail was verified just before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TrailIs {
-    Verified,
-    Unknown,
-}
-
 /// What was found, and the move that a signal asked for and did not get.
 #[derive(Debug)]
 pub(crate) struct Compared {
     pub(crate) verified: Verified,
     pub(crate) asked: Option<Asked>,
+    /// How many signals it emitted.
+    pub(crate) emitted: u64,
+    /// How many signals of each source it was told.
+    pub(crate) told_by: BTreeMap<WorkspaceId, u64>,
 }
 
 /// How many entries are read at a time.
@@ -87,15 +89,7 @@ const PAGE: u32 = 256;
 impl Progress {
     /// Compares everything that is kept of a workspace with the trail.
     pub fn verify(&self, id: &WorkspaceId) -> Result<Verified, ProgressError> {
-        Ok(self.compare(id, TrailIs::Unknown)?.verified)
-    }
-
-    pub(crate) fn compare(
-        &self,
-        id: &WorkspaceId,
-        trail: TrailIs,
-    ) -> Result<Compared, ProgressError> {
-        let mut compare = compare::Compare::new(&self.trail, id, trail);
+        let mut compare = Compare::new(&self.trail, id, PAGE);
         // One view of the store, so that nothing is added between an entry and its row.
         let found = self.trail.store().read(|sql| {
             table::made(sql, id)?;
@@ -105,7 +99,10 @@ impl Progress {
             loop {
                 let page = page_of(sql, &stream, from, PAGE)?;
                 for entry in &page {
-                    if let Err(fault) = compare.entry(sql, entry)? {
+                    if let Err(fault) = compare.signed(entry)? {
+                        return Ok(Some(fault));
+                    }
+                    if let Err(fault) = compare.entry(sql, brief(entry))? {
                         return Ok(Some(fault));
                     }
                     from = entry.seq + 1;
@@ -115,24 +112,36 @@ impl Progress {
                 }
             }
         });
-        let first_bad = match found {
-            Ok(found) => found,
-            // A row that cannot be read was not written by us.
-            Err(ProgressError::Store(StoreError::Column { .. })) => {
-                Some(compare.unreadable("a row of it cannot be read"))
-            }
-            Err(ProgressError::Tampered { .. }) => {
-                Some(compare.unreadable("its taxonomy or an entry of it cannot be read"))
-            }
-            Err(other) => return Err(other),
-        };
-        let verified = Verified {
-            valid: first_bad.is_none(),
-            checked: compare.records(),
-            entries: compare.entries(),
-            first_bad,
-        };
-        let asked = compare.into_asked();
-        Ok(Compared { verified, asked })
+        let first_bad = fault_in(&compare, found)?;
+        Ok(compare.into_compared(first_bad).verified)
+    }
+}
+
+/// What was found, or the fault that an unreadable row is.
+fn fault_in(
+    compare: &Compare<'_>,
+    found: Result<Option<Fault>, ProgressError>,
+) -> Result<Option<Fault>, ProgressError> {
+    match found {
+        // A row that cannot be read was not written by us.
+        Err(ProgressError::Store(StoreError::Column { .. })) => {
+            Ok(Some(compare.unreadable("a row of it cannot be read")))
+        }
+        Err(ProgressError::Tampered { .. }) => {
+            let reason = "its taxonomy or an entry of it cannot be read";
+            Ok(Some(compare.unreadable(reason)))
+        }
+        other => other,
+    }
+}
+
+fn brief(entry: &Entry) -> Brief<'_> {
+    Brief {
+        seq: entry.seq,
+        id: entry.id.as_str(),
+        stream: entry.stream.as_str(),
+        actor: entry.actor.as_str(),
+        kind: entry.kind.as_str(),
+        body: &entry.body,
     }
 }

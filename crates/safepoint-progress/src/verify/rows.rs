@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use safepoint_model::WorkspaceId;
 use safepoint_store::{Sql, StoreError};
 
-use super::PAGE;
 use crate::table::{self, StoredBinding, StoredDelivery, StoredMove, StoredRecord, StoredSignal};
 
 /// A row that has a number and an entry.
@@ -13,7 +12,12 @@ pub(super) trait Numbered: Sized {
     fn number(&self) -> i64;
     fn entry(&self) -> i64;
     fn id(&self) -> Option<String>;
-    fn after(sql: &mut dyn Sql, id: &WorkspaceId, number: i64) -> Result<Vec<Self>, StoreError>;
+    fn after(
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+        number: i64,
+        most: u32,
+    ) -> Result<Vec<Self>, StoreError>;
 }
 
 macro_rules! numbered {
@@ -29,8 +33,13 @@ macro_rules! numbered {
                 let $this = self;
                 $id
             }
-            fn after(sql: &mut dyn Sql, id: &WorkspaceId, number: i64) -> Result<Vec<Self>, StoreError> {
-                table::$after(sql, id, number, PAGE)
+            fn after(
+                sql: &mut dyn Sql,
+                id: &WorkspaceId,
+                number: i64,
+                most: u32,
+            ) -> Result<Vec<Self>, StoreError> {
+                table::$after(sql, id, number, most)
             }
         }
     )*};
@@ -48,13 +57,16 @@ numbered! {
 pub(super) struct Rows<T> {
     page: VecDeque<T>,
     last: i64,
+    /// How many are read at a time.
+    most: u32,
 }
 
 impl<T: Numbered> Rows<T> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(most: u32) -> Self {
         Self {
             page: VecDeque::new(),
             last: i64::MIN,
+            most,
         }
     }
 
@@ -64,7 +76,7 @@ impl<T: Numbered> Rows<T> {
         id: &WorkspaceId,
     ) -> Result<Option<T>, StoreError> {
         if self.page.is_empty() {
-            self.page = T::after(sql, id, self.last)?.into();
+            self.page = T::after(sql, id, self.last, self.most)?.into();
         }
         let next = self.page.pop_front();
         if let Some(row) = &next {
