@@ -97,6 +97,7 @@ CREATE TABLE progress_waiting (
 CREATE INDEX progress_workspaces_by_parent ON progress_workspaces (parent);
 CREATE INDEX progress_records_final ON progress_records (workspace, number) WHERE status = 'final';
 CREATE UNIQUE INDEX progress_records_by_key ON progress_records (workspace, request_key) WHERE request_key IS NOT NULL;
+CREATE INDEX progress_deliveries_by_time ON progress_deliveries (time);
 
 -- A record comes at the end of its chain, later than the one before it. Refused by name where a
 -- key is taken, since `INSERT OR REPLACE` would delete without asking the triggers below.

@@ -18,6 +18,14 @@ pub enum ProgressError {
         /// What was asked for.
         name: String,
     },
+    /// The beginning of an id fits several.
+    #[error("more than one {what} begins with `{prefix}`")]
+    Ambiguous {
+        /// What kind of thing.
+        what: &'static str,
+        /// What was asked for.
+        prefix: String,
+    },
     /// The life of a workspace does not have this move.
     #[error(transparent)]
     Move(#[from] IllegalMove),

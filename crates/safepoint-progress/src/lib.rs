@@ -12,6 +12,7 @@ mod chain;
 mod create;
 mod deliver;
 mod error;
+mod find;
 mod follow;
 pub mod integrate;
 mod isolated;
@@ -35,6 +36,7 @@ pub mod taxonomy;
 mod tell;
 mod verify;
 mod violation;
+mod watch;
 mod words;
 
 pub use begin::{Beginning, Created, Given};

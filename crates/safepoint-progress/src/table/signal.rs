@@ -211,6 +211,25 @@ pub(crate) fn forgotten(
     )
 }
 
+/// What was delivered after a moment, to one workspace or to any, in the order of arrival.
+pub(crate) fn delivered_after(
+    sql: &mut dyn Sql,
+    after: i64,
+    to: Option<&WorkspaceId>,
+    limit: i64,
+) -> Result<Vec<Signal>, StoreError> {
+    let statement = format!(
+        "{SIGNAL} WHERE d.time > ?1 AND (?2 = '' OR s.parent = ?2) ORDER BY d.time, s.id LIMIT ?3"
+    );
+    let to = to.map_or("", WorkspaceId::as_str);
+    let values = [
+        Value::Integer(after),
+        Value::Text(to),
+        Value::Integer(limit),
+    ];
+    query_all(sql, &statement, &values, read_signal)
+}
+
 pub(crate) fn insert_delivery(
     sql: &mut dyn Sql,
     id: &SignalId,
