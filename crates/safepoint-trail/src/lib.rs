@@ -7,6 +7,7 @@
 
 mod append;
 mod blocks;
+mod dsse;
 mod entry;
 mod error;
 pub mod head;
@@ -24,6 +25,7 @@ mod verify;
 mod witness;
 
 pub use append::{Draft, Prepared};
+pub use dsse::{Envelope, EnvelopeSignature};
 pub use entry::{ENTRY_TAG, Entry, LARGEST_BODY};
 pub use error::TrailError;
 pub use names::{Actor, FixedKind, Kind, NameError, Stream};

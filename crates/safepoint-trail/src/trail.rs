@@ -225,6 +225,11 @@ impl Trail {
         self.appender.signer.signature(&statement)
     }
 
+    /// The signature of a text that says itself what it is for, in base64.
+    pub(crate) fn signature(&self, text: &str) -> String {
+        self.appender.signer.signature(text)
+    }
+
     /// Takes secrets out of what leaves by another way, as they are taken out of entries.
     pub fn redact(&self, value: &mut serde_json::Value) {
         self.appender.redactor.redact(value);
