@@ -54,12 +54,13 @@ pub(super) fn follow(walker: &mut Walker<'_>, arguments: &[Argument], is_known: 
             "workspace",
             "list" | "show" | "head" | "final" | "log" | "verify" | "watch" | "signals",
         )
+        | ("task", "list" | "show")
         | ("audit" | "version", _) => READ,
         ("verify" | "du" | "schema" | "man" | "mutate" | "hook", _)
         | ("session", "answer" | "request" | "open" | "start" | "close" | "resume")
         | ("checkpoint" | "undo" | "rollback" | "exec" | "redo" | "restore" | "branch", _)
-        | ("workspace", "create" | "checkpoint" | "state" | "migrate" | "integrate" | "resolve")
-        | ("task", _) => EXEC,
+        // With the token of its workspace; everything else of it is the coordinator's.
+        | ("workspace", "checkpoint" | "signal") => EXEC,
         _ => CONTROL,
     };
     let action = match action {
