@@ -102,6 +102,7 @@ codes! {
     Output, "X102", "OUTPUT", Failed, "the output could not be written";
     TrailTampered, "T101", "TRAIL_TAMPERED", Failed, "the trail is not what it was";
     ProofInvalid, "T102", "PROOF_INVALID", Failed, "a proof does not prove what it claims";
+    RecordTampered, "T103", "RECORD_TAMPERED", Failed, "a checkpoint in a chain is not what was written";
     CheckpointRequired, "F501", "CHECKPOINT_REQUIRED", Denied, "a change needs a valid checkpoint, and has none";
     ApprovalRequired, "F502", "APPROVAL_REQUIRED", Denied, "a change needs a person's approval, and has none";
     RollbackFailed, "F503", "ROLLBACK_FAILED", Failed, "a checkpoint cannot be restored; the tree is untouched";
@@ -141,6 +142,7 @@ codes! {
     SealFailed, "I603", "SEAL_FAILED", Identity, "a secret cannot be encrypted or decrypted";
     SignatureInvalid, "I605", "SIGNATURE_INVALID", Identity, "a signature is missing, broken, or of somebody else";
     AccessDenied, "I606", "ACCESS_DENIED", Identity, "a key is missing, or not one that is let in";
+    AuthenticationFailed, "I607", "AUTHENTICATION_FAILED", Identity, "a token is not that of the agent of the workspace";
     Usage, "U701", "USAGE", Usage, "the command line is not understood";
     InvalidInput, "U702", "INVALID_INPUT", Usage, "an input is not what it should be";
     SettingsInvalid, "U703", "SETTINGS_INVALID", Usage, "a settings file is wrong";
@@ -149,10 +151,12 @@ codes! {
     ScopeInvalid, "U706", "SCOPE_INVALID", Usage, "a scope cannot be used";
     TargetInvalid, "U707", "TARGET_INVALID", Usage, "a target cannot be one";
     AtlasInvalid, "U708", "ATLAS_INVALID", Usage, "an atlas cannot be used";
+    TaxonomyInvalid, "U709", "TAXONOMY_INVALID", Usage, "a taxonomy cannot be used";
     NotFound, "N801", "NOT_FOUND", NotFound, "something named does not exist";
     Conflict, "C901", "CONFLICT", Conflict, "a later change stands in the way";
     Busy, "C902", "BUSY", Conflict, "another process is at work on the same thing";
     SessionState, "C905", "SESSION_STATE", Conflict, "a session is not where this could be done";
+    WorkspaceState, "C906", "WORKSPACE_STATE", Conflict, "a workspace or a task is not where this could be done";
     DatabaseLocked, "C904", "DATABASE_LOCKED", Conflict, "another connection has the database locked";
     OtherWorkspace, "C903", "OTHER_WORKSPACE", Conflict, "the checkpoint belongs to another directory";
 }

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use crate::commands::{
     atlas, audit, checkpoint, diff, du, exec, gc, hold, hook, init, install, list, log, mcp,
     mcp_proxy, mutate, operator, perform, permit, pin, redo, rollback, run, schema, session, show,
-    state, trail, trust, tui, undo, verify, watch,
+    state, task, trail, trust, tui, undo, verify, watch, workspace,
 };
 use crate::console::{Colour, Console, Mode};
 
@@ -127,6 +127,12 @@ pub(crate) enum Command {
     /// Judge what an agent does under an atlas, step by step
     #[command(subcommand)]
     Session(session::Command),
+    /// Give agents places to work in, and keep what they produce as chains
+    #[command(subcommand)]
+    Workspace(workspace::Command),
+    /// Write down what is to be done, and give it to workspaces
+    #[command(subcommand)]
+    Task(task::Command),
     /// Run one command: judged, made undoable, approved where it must be, recorded
     Exec(exec::Arguments),
     /// Run a workflow, or any agent program, under control

@@ -144,6 +144,16 @@ impl Console {
                 let shown: Vec<_> = conflicts.iter().map(commands::conflict_document).collect();
                 fields.insert("conflicts".to_owned(), shown.into());
             }
+            if let (CliError::Taxonomy(fault), Some(fields)) = (error, document.as_object_mut()) {
+                let one = |problem: &safepoint_progress::taxonomy::Problem| {
+                    serde_json::json!({
+                        "message": problem.message, "pointer": problem.pointer,
+                        "line": problem.line, "column": problem.column,
+                    })
+                };
+                let shown: Vec<_> = fault.problems.iter().map(one).collect();
+                fields.insert("problems".to_owned(), shown.into());
+            }
             let _ = self.json(&document);
             let _ = self.flush();
             return exit;
@@ -157,6 +167,14 @@ impl Console {
         if let CliError::State(StateError::Conflict { conflicts }) = error {
             for conflict in conflicts {
                 let _ = write!(self.talk, "{}", commands::show_conflict(conflict));
+            }
+        }
+        if let CliError::Taxonomy(fault) = error {
+            for (place, shown) in fault.shown.iter().enumerate() {
+                // What is wrong first is said already.
+                let rest = shown.split_once('\n').map(|(_, rest)| rest);
+                let shown = rest.filter(|_| place == 0).unwrap_or(shown);
+                let _ = write!(self.talk, "{shown}");
             }
         }
         if let Some(suggestion) = &problem.suggestion {

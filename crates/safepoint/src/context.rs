@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use safepoint_control::Control;
 use safepoint_control::pass::Desk;
+use safepoint_model::WorkspaceId;
+use safepoint_progress::{Place, Presence, Progress};
 use safepoint_state::git::Git;
 use safepoint_state::{End, Patterns, Provider, Rules, State, Workspace};
 use safepoint_store::{Blobs, Options, Store};
 use safepoint_trail::{Actor, LostStore, Surroundings, Trail};
 
 use crate::cli::Global;
-use crate::console::Console;
+use crate::console::{Console, count};
 use crate::error::CliError;
 use crate::paths::{Paths, find_upwards};
 use crate::settings::{MANAGED, Settings, Sources};
@@ -43,6 +45,8 @@ pub(crate) struct Context {
     pub(crate) yes: bool,
     /// The agent client that we work for, if it is one and not a person.
     agent: Option<String>,
+    /// Our mark beside the store, while we work on the chains.
+    presence: Option<Presence>,
 }
 
 impl Context {
@@ -102,6 +106,7 @@ impl Context {
             store_given: global.store.clone(),
             yes: global.yes,
             agent,
+            presence: None,
         })
     }
 
@@ -122,6 +127,22 @@ impl Context {
             workspace: directory,
         })?;
         Ok(())
+    }
+
+    /// The same, and exactly that directory is the workspace.
+    pub(crate) fn move_to_root(&mut self, directory: &Path) -> Result<(), CliError> {
+        self.move_to(directory)?;
+        self.directory_is_named = true;
+        Ok(())
+    }
+
+    /// The directory of an agent's workspace, under the settings of the one that it was made
+    /// from: its agent can write its own.
+    pub(crate) fn directory_of(&mut self, place: &Place) -> Result<Workspace, CliError> {
+        if place.origin.is_dir() {
+            self.move_to(&place.origin)?;
+        }
+        self.workspace_at(&place.path)
     }
 
     /// Opens the store and its trail, and makes them where there are none.
@@ -184,6 +205,28 @@ impl Context {
         Ok((control, state))
     }
 
+    /// Opens the workspaces of agents and their chains, and brings to its end what others
+    /// left undone.
+    pub(crate) fn progress(&mut self) -> Result<Progress, CliError> {
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let progress = Progress::open(self.trail()?, clock, entropy)?;
+        let present = self.paths.state.join("present");
+        let presence = Presence::enter(&present, &SystemEntropy)?;
+        if let Some(recovered) = progress.resume(&presence)? {
+            let told = recovered.signals_requeued;
+            let told = count(told, "signal was", "signals were");
+            self.console.say(&format!(
+                "recovered: a process was cut off here; {told} delivered"
+            ));
+        }
+        self.presence = Some(presence);
+        for id in progress.tick()? {
+            self.console
+                .say(&format!("`{id}` ran out of its time, and has failed"));
+        }
+        Ok(progress)
+    }
+
     /// The operator's desk.
     pub(crate) fn desk<'c>(&self, control: &'c Control) -> Desk<'c> {
         Desk {
@@ -204,6 +247,45 @@ impl Context {
             .into_iter()
             .map(|place| std::fs::canonicalize(place).unwrap_or_else(|_| place.clone()))
             .collect()
+    }
+
+    /// The same for work in `root`. The directory of an agent's own workspace lies below our
+    /// data: there everything else of ours is out of reach, and all other such directories.
+    pub(crate) fn own_places_around(&self, root: &Path) -> Vec<PathBuf> {
+        let own = self.own_places();
+        let around = |place: &&PathBuf| root.starts_with(place);
+        let Some(ours) = own.iter().find(around).cloned() else {
+            return own;
+        };
+        let mut places: Vec<PathBuf> = own.into_iter().filter(|place| *place != ours).collect();
+        // Down from our place to the directory, everything beside the way.
+        let mut above = ours;
+        while above != root {
+            let beside = std::fs::read_dir(&above).into_iter().flatten().flatten();
+            let beside: Vec<PathBuf> = beside.map(|entry| entry.path()).collect();
+            let Some(next) = beside.iter().find(|path| root.starts_with(path)).cloned() else {
+                break;
+            };
+            places.extend(beside.into_iter().filter(|path| *path != next));
+            above = next;
+        }
+        places
+    }
+
+    /// The workspace of an agent whose directory `root` is. Only what lies below our own data
+    /// is looked up.
+    pub(crate) fn place_of(
+        &self,
+        root: &Path,
+        trail: &Trail,
+    ) -> Result<Option<WorkspaceId>, CliError> {
+        let data = std::fs::canonicalize(&self.paths.data);
+        if !data.is_ok_and(|data| root.starts_with(data)) {
+            return Ok(None);
+        }
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let progress = Progress::open(trail.clone(), clock, entropy)?;
+        Ok(progress.at(root)?.map(|place| place.workspace))
     }
 
     /// Ends what a crash cut off, if there is anything: whatever the command is, it

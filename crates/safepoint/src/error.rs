@@ -2,6 +2,7 @@
 //! code, its place and what to do next.
 
 mod control;
+mod progress;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use safepoint_control::ControlError;
 use safepoint_database::{AddressError, DatabaseError};
 use safepoint_model::yaml::YamlError;
 use safepoint_model::{Code, Exit};
+use safepoint_progress::ProgressError;
 use safepoint_state::{Ending, StateError};
 use safepoint_store::{LocationError, StoreError};
 use safepoint_trail::TrailError;
@@ -43,6 +45,11 @@ pub(crate) enum CliError {
     State(#[from] StateError),
     #[error(transparent)]
     Control(#[from] ControlError),
+    #[error(transparent)]
+    Progress(#[from] ProgressError),
+    /// A taxonomy is wrong: everything about it is shown.
+    #[error("`{}` is not a taxonomy that can be used: {}", .0.path.display(), .0.first())]
+    Taxonomy(Box<TaxonomyFault>),
     /// A checkpoint that was not made: its reply says so, beside the error.
     #[error(transparent)]
     Checkpoint(Box<CliError>),
@@ -67,6 +74,33 @@ pub(crate) enum CliError {
     Output(#[from] std::io::Error),
     #[error("the output cannot be written as JSON")]
     Json(#[from] serde_json::Error),
+}
+
+/// What is wrong with a taxonomy.
+#[derive(Debug)]
+pub(crate) struct TaxonomyFault {
+    pub(crate) path: PathBuf,
+    pub(crate) problems: Vec<safepoint_progress::taxonomy::Problem>,
+    /// Each with its line, for people.
+    pub(crate) shown: Vec<String>,
+}
+
+impl TaxonomyFault {
+    fn first(&self) -> &str {
+        self.problems
+            .first()
+            .map_or("", |problem| problem.message.as_str())
+    }
+
+    /// `FILE:LINE:COLUMN` of the first.
+    fn place(&self) -> String {
+        let path = self.path.display();
+        let first = self.problems.first();
+        match first.and_then(|first| first.line.zip(first.column)) {
+            Some((line, column)) => format!("{path}:{line}:{column}"),
+            None => path.to_string(),
+        }
+    }
 }
 
 /// An error, and the reply that is printed beside it.
@@ -173,6 +207,12 @@ fn explain(error: &CliError) -> Explanation {
         CliError::Trail(error) => explain_trail(error),
         CliError::State(error) => explain_state(error),
         CliError::Control(error) => control::explain(error),
+        CliError::Progress(error) => progress::explain(error),
+        CliError::Taxonomy(fault) => (
+            Code::TaxonomyInvalid,
+            Some(fault.place()),
+            hint("nothing was made; docs/workspaces.md tells what a taxonomy looks like"),
+        ),
         CliError::Checkpoint(error) => explain(error),
         CliError::Denied(denial) => {
             let waits = matches!(

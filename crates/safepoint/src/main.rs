@@ -124,6 +124,8 @@ fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> 
         Command::Trust(command) => commands::trust::run(context, command),
         Command::Operator(command) => commands::operator::run(context, command),
         Command::Session(command) => commands::session::run(context, command),
+        Command::Workspace(command) => commands::workspace::run(context, command),
+        Command::Task(command) => commands::task::run(context, command),
         Command::Install(arguments) => commands::install::install(context, &arguments),
         Command::Uninstall(arguments) => commands::install::uninstall(context, &arguments),
         Command::Doctor => commands::doctor::run(context),

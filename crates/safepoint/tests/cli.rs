@@ -86,6 +86,8 @@ fn su_02_help_names_every_command() {
       audit        Print what was done here, by whom, why and with what outcome, as an audit
       atlas        Check, try out and sign what a steward wrote about agents' actions
       session      Judge what an agent does under an atlas, step by step
+      workspace    Give agents places to work in, and keep what they produce as chains
+      task         Write down what is to be done, and give it to workspaces
       exec         Run one command: judged, made undoable, approved where it must be, recorded
       run          Run a workflow, or any agent program, under control
       hold         Look at what waits for a person, and decide
@@ -370,6 +372,15 @@ fn su_02_what_is_printed_fits_its_schema() {
     let first = first.as_str().unwrap();
     env.write("project/file", "two\n");
     let write = r#"{"type": "write", "content": "three\n"}"#;
+    let made = env.json(&["workspace", "create", "--role", "coordinator"]);
+    let root = made["workspace_id"].as_str().unwrap();
+    let worker = ["workspace", "create", "--parent", root, "--role", "worker"];
+    let made = env.json(&[&worker[..], &["--directive", "work"]].concat());
+    let (agent, token) = (
+        made["workspace_id"].as_str().unwrap(),
+        made["token"].as_str().unwrap(),
+    );
+    let record = r#"{"type": "artifact", "payload": {"files_changed": ["a"], "content": "", "artifacts": [1]}, "intent": "see", "parent": null, "status": "final", "confidence": "low", "resource_usage": {"wall_time": 1.5}}"#;
     for (name, arguments) in [
         ("init", &["init"][..]),
         ("checkpoint", &["checkpoint", "--reason", "second"]),
@@ -430,6 +441,62 @@ fn su_02_what_is_printed_fits_its_schema() {
             "session-step",
             &["session", "request", session, "ticket.get"],
         ),
+        ("workspace-create", &worker),
+        (
+            "workspace-checkpoint",
+            &[
+                "workspace",
+                "checkpoint",
+                agent,
+                "--token",
+                token,
+                "--body",
+                record,
+            ],
+        ),
+        (
+            "workspace-checkpoint",
+            &[
+                "workspace",
+                "checkpoint",
+                agent,
+                "--token",
+                token,
+                "--body",
+                "{}",
+            ],
+        ),
+        ("workspace-list", &["workspace", "list"]),
+        ("workspace-show", &["workspace", "show", agent]),
+        ("workspace-chain", &["workspace", "head", agent]),
+        ("workspace-chain", &["workspace", "final", root]),
+        ("workspace-log", &["workspace", "log", agent]),
+        ("workspace-log", &["workspace", "log", root]),
+        ("workspace-verify", &["workspace", "verify", agent]),
+        ("workspace-recover", &["workspace", "recover"]),
+        ("workspace-meter", &["workspace", "meter", agent]),
+        ("task", &["task", "create", "see"]),
+        ("task-list", &["task", "list"]),
+        ("workspace-watch", &["workspace", "watch", "--once"]),
+        (
+            "workspace-signal",
+            &["workspace", "signal", agent, "ready", "--token", token],
+        ),
+        ("workspace-signals", &["workspace", "signals", root]),
+        (
+            "workspace-state",
+            &["workspace", "state", agent, "suspended"],
+        ),
+        ("workspace-state", &["workspace", "state", agent, "active"]),
+        (
+            "workspace-signal",
+            &["workspace", "signal", agent, "complete", "--token", token],
+        ),
+        (
+            "workspace-integration",
+            &["workspace", "integrate", agent, "--no-tui"],
+        ),
+        ("workspace-show", &["workspace", "show", agent]),
         ("operator-list", &["operator", "list"]),
         ("operator", &["operator", "add", "eva"]),
         (

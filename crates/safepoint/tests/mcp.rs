@@ -220,6 +220,38 @@ fn su_06_every_tool_works_on_a_real_workspace() {
 }
 
 #[test]
+fn su_06_a_record_goes_into_the_chain_of_a_workspace() {
+    let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+    let made = env.json(&["workspace", "create", "--role", "coordinator"]);
+    let root = text(&made["workspace_id"]).to_owned();
+    let place = ["--parent", &root, "--role", "worker", "--directive", "work"];
+    let made = env.json(&[&["workspace", "create"], &place[..]].concat());
+    let (id, token) = (text(&made["workspace_id"]), text(&made["token"]));
+    let mut tools = server(&env);
+    let mut given = json!({
+        "intent": "It is done", "type": "artifact", "workspace": id, "token": token,
+        "payload": {"files_changed": [], "content": "so", "artifacts": []},
+        "status": "final", "confidence": "high",
+    });
+    let first = tools.done("record", given.clone());
+    assert_eq!(first["checkpoint"]["workspace"], *id, "{first:#}");
+    // Asked for again it is no longer the end that it builds upon.
+    let again = tools.refused("record", given.clone());
+    assert_eq!(
+        again["structuredContent"]["rejected"]["reason"],
+        "invalid_parent"
+    );
+    given["parent"] = first["checkpoint"]["id"].clone();
+    tools.done("record", given.clone());
+    given["token"] = json!("wst_0");
+    let refused = tools.refused("record", given);
+    let name = &refused["structuredContent"]["error"]["name"];
+    assert_eq!(name, "AUTHENTICATION_FAILED", "{refused:#}");
+    let log = env.json(&["workspace", "log", id]);
+    assert_eq!(log["checkpoints"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn su_06_requests_pass_the_gates_of_one_session() {
     let env = project(ASKS);
     let mut rpc = server(&env);

@@ -52,24 +52,15 @@ impl Passage<'_> {
             operations.push(text(&json!({"verify": line}))?);
         }
         // What Safepoint keeps of its own is out of reach by this way too.
-        let mut forbidden = Vec::new();
-        for touch in deeds.iter().flat_map(|deed: &Deed| &deed.touches) {
-            if let Where::Exact(path) = &touch.place
-                && touch.role != Role::Read
-                && self.is_kept(path)
-            {
-                forbidden.push(touch.clone());
-            }
-        }
-        if !forbidden.is_empty() {
-            let mut control = deed("safepoint.control", forbidden, SideEffect::Write);
-            control.risk = Risk::Critical;
-            deeds.push(control);
-        }
-        Ok(Act::Change { operations, deeds })
+        self.guard(&mut deeds);
+        Ok(Act::Change {
+            tool: "mutate",
+            operations,
+            deeds,
+        })
     }
 
-    fn is_kept(&self, path: &Path) -> bool {
+    pub(super) fn is_kept(&self, path: &Path) -> bool {
         let root = &self.workspace.root;
         let named = ["safepoint.yaml", ".checkpoints", ".safepoint"];
         self.own.iter().any(|own| path.starts_with(own))
@@ -110,7 +101,7 @@ fn of_operation(operation: &Operation, place: &Path, here: &Path) -> Deed {
     }
 }
 
-fn deed(action: &str, touches: Vec<Touch>, effect: SideEffect) -> Deed {
+pub(super) fn deed(action: &str, touches: Vec<Touch>, effect: SideEffect) -> Deed {
     Deed {
         action: action.to_owned(),
         effects: BTreeSet::from([effect]),

@@ -11,6 +11,8 @@ mod desk;
 mod documents;
 mod execute;
 mod guarded;
+mod integrate;
+mod join;
 mod needs;
 mod overridden;
 mod permitted;
@@ -32,13 +34,15 @@ use std::path::PathBuf;
 use safepoint_authority::{Canonical, Coverage, Denial, Permit};
 use safepoint_fence::Fence;
 use safepoint_gates::Resolution;
-use safepoint_model::{ActionId, SessionId, Span};
+use safepoint_model::{ActionId, SessionId, Span, WorkspaceId};
 use safepoint_state::{Errand, Progress, Snapshot, State, Workspace};
 use safepoint_store::fault;
 
 pub use desk::{Desk, Signing, Verdict};
 pub(crate) use documents::Standing;
 pub use execute::{Capture, Ended, Ran};
+pub use integrate::{INTEGRATE, Takeover};
+pub use join::JOINED;
 pub use proposal::{Act, Mode, Proposal, Stdin, Visitor};
 pub use recover::this_process;
 pub use visit::{Finished, client_process};
@@ -88,6 +92,8 @@ pub struct Passage<'a> {
     pub fence: Option<Fence>,
     /// Whether whoever asks is behind such a fence, with all that it starts.
     pub is_within: bool,
+    /// The workspace of an agent that this directory belongs to.
+    pub place: Option<WorkspaceId>,
     /// Shows how far a look at the workspace has come.
     pub progress: &'a Progress,
 }

@@ -67,6 +67,8 @@ pub enum Act {
     Command(Vec<String>),
     /// A change under a checkpoint, by us.
     Change {
+        /// What makes it: `mutate` or `integrate`.
+        tool: &'static str,
         /// The operations, each as canonical JSON with its target.
         operations: Vec<String>,
         /// What they do.

@@ -144,6 +144,7 @@ impl Passage<'_> {
             fields.insert("outcome".to_owned(), json!(outcome));
             fields.insert("permit_id".to_owned(), json!(running.permit_id));
         }
+        self.join(writing, &running.session_id, &mut body)?;
         writing.append(Draft {
             stream: Stream::from(&running.session_id),
             actor: Actor::safepoint(),

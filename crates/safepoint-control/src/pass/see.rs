@@ -86,12 +86,16 @@ impl Passage<'_> {
                 let understood = shell::command(argv, &around);
                 ("exec", argv.clone(), understood, Some(program), None)
             }
-            Act::Change { operations, deeds } => {
+            Act::Change {
+                tool,
+                operations,
+                deeds,
+            } => {
                 let understood = Understanding {
                     deeds: deeds.clone(),
                     ..Understanding::default()
                 };
-                ("mutate", operations.clone(), understood, None, None)
+                (*tool, operations.clone(), understood, None, None)
             }
             Act::Tool {
                 name,

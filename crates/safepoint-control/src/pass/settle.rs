@@ -257,8 +257,9 @@ impl Passage<'_> {
         form: &Form,
         action: &ActionId,
         kind: &'static str,
-        body: Value,
+        mut body: Value,
     ) -> Result<(), ControlError> {
+        self.join(writing, &form.canonical.session_id, &mut body)?;
         writing.append(Draft {
             stream: Stream::from(&form.canonical.session_id),
             actor: self.control.around.actor.clone(),

@@ -33,6 +33,8 @@ struct ActionDocument {
     action_id: String,
     /// In which session, if in one.
     session_id: Option<String>,
+    /// The workspace of an agent whose directory this is.
+    workspace_id: Option<String>,
     time: String,
     /// What it was, in the words of policies.
     action: String,
@@ -55,10 +57,12 @@ struct ActionDocument {
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let workspace = context.workspace()?;
     let state = context.state()?;
+    let place = context.place_of(&workspace.root, state.trail())?;
+    let place = place.map(|id| id.to_string());
     let actions = state
         .actions(&workspace.root, arguments.limit)?
         .iter()
-        .map(|action| document(&state, action))
+        .map(|action| document(&state, action, place.as_deref()))
         .collect::<Result<Vec<_>, _>>()?;
     if context.console.mode == Mode::Ndjson {
         for one in &actions {
@@ -77,7 +81,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn document(state: &State, action: &Action) -> Result<ActionDocument, CliError> {
+fn document(
+    state: &State,
+    action: &Action,
+    place: Option<&str>,
+) -> Result<ActionDocument, CliError> {
     let sides = state
         .find(action.before.as_str())
         .and_then(|before| Ok((before, state.find(action.after.as_str())?)));
@@ -97,6 +105,7 @@ fn document(state: &State, action: &Action) -> Result<ActionDocument, CliError> 
     Ok(ActionDocument {
         action_id: action.id.to_string(),
         session_id: action.session.clone(),
+        workspace_id: place.map(str::to_owned),
         time: action.time.to_string(),
         action: action.action.clone(),
         summary: action.summary.clone(),

@@ -35,6 +35,7 @@ pub(crate) mod session;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod status;
+pub(crate) mod task;
 pub(crate) mod trail;
 pub(crate) mod trust;
 pub(crate) mod tui;
@@ -42,5 +43,6 @@ pub(crate) mod undo;
 pub(crate) mod verdict;
 pub(crate) mod verify;
 pub(crate) mod watch;
+pub(crate) mod workspace;
 
 pub(crate) use undo::{conflict_document, show_conflict};

@@ -9,7 +9,7 @@ use safepoint_control::pass::{Act, Answer, Desk, Mode, Passage, Proposal, Stdin}
 use safepoint_control::{AtlasFile, Control, ControlError};
 use safepoint_fence::{Fence, Listing, Terminals, default_caches};
 use safepoint_gates::Resolution;
-use safepoint_model::{HoldId, Span, text};
+use safepoint_model::{HoldId, Span, WorkspaceId, text};
 use safepoint_state::{Progress, State, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -94,6 +94,7 @@ pub(crate) struct Room {
     hold_timeout: Span,
     fence: Option<Fence>,
     is_within: bool,
+    place: Option<WorkspaceId>,
 }
 
 impl Room {
@@ -108,10 +109,12 @@ impl Room {
                 .collect::<Result<_, _>>()?,
         };
         let (control, state) = context.control_and_state()?;
+        let place = context.place_of(&workspace.root, control.trail())?;
         Ok(Self {
             control,
             state,
-            own: context.own_places(),
+            own: context.own_places_around(&workspace.root),
+            place,
             home: crate::world::home_of_user(),
             hold_timeout: context.settings.hold_timeout.value,
             fence: match flags.no_fence {
@@ -136,6 +139,7 @@ impl Room {
             hold_timeout: self.hold_timeout,
             fence: self.fence.clone(),
             is_within: self.is_within,
+            place: self.place.clone(),
             progress: &self.progress,
         }
     }
@@ -219,7 +223,7 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
     }
     Fence {
         writable,
-        hidden: context.own_places(),
+        hidden: context.own_places_around(&workspace.root),
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
     }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{
     atlas, audit, checkpoint, diff, doctor, du, exec, gc, hold, init, install, list, log, mutate,
-    operator, passing, permit, pin, restoring, run, session, show, state, status, trail, trust,
-    verify, watch,
+    operator, passing, permit, pin, restoring, run, session, show, state, status, task, trail,
+    trust, verify, watch, workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -92,6 +92,8 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("show", schema_for!(show::CheckpointDocument)),
         ("state", schema_for!(state::StateReply)),
         ("status", schema_for!(status::Status)),
+        ("task", schema_for!(task::TaskReply)),
+        ("task-list", schema_for!(task::TaskList)),
         (
             "trail-check-proof",
             schema_for!(trail::check_proof::Checked),
@@ -105,6 +107,50 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("trust-list", schema_for!(trust::TrustList)),
         ("verify", schema_for!(verify::VerifyReply)),
         ("watch", schema_for!(watch::WatchReply)),
+        ("workspace-chain", schema_for!(workspace::chain::ChainReply)),
+        (
+            "workspace-checkpoint",
+            schema_for!(workspace::checkpoint::CheckpointReply),
+        ),
+        (
+            "workspace-create",
+            schema_for!(workspace::create::CreateReply),
+        ),
+        (
+            "workspace-integration",
+            schema_for!(workspace::integration::IntegrationReply),
+        ),
+        (
+            "workspace-list",
+            schema_for!(workspace::list::WorkspaceList),
+        ),
+        ("workspace-log", schema_for!(workspace::log::ChainLog)),
+        ("workspace-meter", schema_for!(workspace::meter::MeterReply)),
+        (
+            "workspace-recover",
+            schema_for!(workspace::recover::RecoverReply),
+        ),
+        (
+            "workspace-show",
+            schema_for!(workspace::show::WorkspaceReply),
+        ),
+        (
+            "workspace-signal",
+            schema_for!(workspace::signal::SignalReply),
+        ),
+        (
+            "workspace-signals",
+            schema_for!(workspace::signal::SignalList),
+        ),
+        ("workspace-state", schema_for!(workspace::state::StateReply)),
+        (
+            "workspace-verify",
+            schema_for!(workspace::verify::VerifyReply),
+        ),
+        (
+            "workspace-watch",
+            schema_for!(workspace::document::SignalDocument),
+        ),
     ]
 }
 

@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::schema::is_simple;
 
 /// What a shell line, a tool call or a command is turned into.
-pub(super) const BUILT_IN: [&str; 23] = [
+pub(super) const BUILT_IN: [&str; 24] = [
     "agent.delegate",
     "db.drop",
     "db.read",
@@ -34,6 +34,7 @@ pub(super) const BUILT_IN: [&str; 23] = [
     "secret.read",
     "shell.opaque",
     "system.change",
+    "workspace.integrate",
 ];
 
 /// Built in as well, and never an agent's.

@@ -111,6 +111,7 @@ impl Sample {
             hold_timeout: Span::from_micros(15 * 60 * 1_000_000),
             fence: Some(self.fence.clone()),
             is_within: false,
+            place: None,
             progress: &self.progress,
         }
     }

@@ -329,7 +329,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "record",
         title: "Record how something ended, or what was produced",
-        description: "With `request_id` and `outcome`: tell how a requested action ended. With `intent`: put what you produced or noticed into the record of everything, for good.",
+        description: "With `request_id` and `outcome`: tell how a requested action ended. With `intent` and `workspace`: add what you produced or noticed to the chain of your workspace, for good; `parent` is the last checkpoint there. With `intent` alone: note it in the trail.",
         fields: &[
             field(
                 &["request_id"],
@@ -356,10 +356,40 @@ pub(super) const TOOLS: &[Tool] = &[
                 "Why this is recorded, in your words",
             ),
             field(
+                &["workspace", "workspace_id"],
+                Shape::Id,
+                Place::Word,
+                "Your workspace",
+            ),
+            field(
+                &["token"],
+                Shape::Id,
+                Place::Option("--token"),
+                "The token of your workspace, where it is not in `SAFEPOINT_TOKEN`",
+            ),
+            field(
+                &["request_key"],
+                Shape::Text,
+                Place::Option("--request-key"),
+                "The same key with the same fields gives the first result again",
+            ),
+            field(
                 &["type"],
-                Shape::Choice(&["artifact", "observation"]),
+                Shape::Text,
                 Place::Note,
-                "Whether it was produced or noticed",
+                "`artifact` for what was produced, `observation` for what was noticed, or a type of the run",
+            ),
+            field(
+                &["parent"],
+                Shape::Text,
+                Place::Note,
+                "The checkpoint that it builds upon: the head of the chain; none for the first",
+            ),
+            field(
+                &["resource_usage"],
+                Shape::Object,
+                Place::Note,
+                "What it took since then: `tokens_consumed`, `wall_time`, `cost`",
             ),
             field(
                 &["payload"],
@@ -389,7 +419,7 @@ pub(super) const TOOLS: &[Tool] = &[
         ],
         needs: &[&["request_id", "outcome"], &["intent"]],
         command: &["session", "report"],
-        replies: &["session-step", "trail-entry"],
+        replies: &["session-step", "trail-entry", "workspace-checkpoint"],
         session: Session::Word,
         hints: ADDS,
     },

@@ -76,6 +76,26 @@ fn su_06_fields_go_where_the_command_wants_them() {
         made.input.as_deref(),
         Some(r#"{"intent":"so","payload":{"content":"it"}}"#)
     );
+    let given = json!({"intent": "so", "workspace": "wsp_1", "token": "wst_1", "parent": "-x", "request_key": "k", "type": "artifact"});
+    let made = words("record", &given).unwrap();
+    let mut options: Vec<&str> = made.words.iter().map(String::as_str).collect();
+    options.sort_unstable();
+    assert_eq!(
+        options.join(" "),
+        "-- --body=- --request-key=k --token=wst_1 checkpoint workspace wsp_1"
+    );
+    let last: Vec<&str> = made
+        .words
+        .iter()
+        .map(String::as_str)
+        .rev()
+        .take(2)
+        .collect();
+    assert_eq!(last, ["wsp_1", "--"]);
+    assert_eq!(
+        made.input.as_deref(),
+        Some(r#"{"intent":"so","parent":"-x","type":"artifact"}"#)
+    );
 }
 
 #[test]
@@ -100,6 +120,15 @@ fn su_06_what_a_tool_does_not_take_is_refused() {
         ),
         "`record` takes `request_id`, or `intent`, not both"
     );
+    assert_eq!(
+        refused(
+            "record",
+            json!({"request_id": "act_1", "outcome": "ok", "workspace": "wsp_1"})
+        ),
+        "`workspace` is for a record with `intent` and `workspace`"
+    );
+    let file = json!({"intent": "x", "workspace": "wsp_1", "token": "@file"});
+    assert_eq!(refused("record", file), "`token` must be an id");
     assert_eq!(
         refused("verify", json!({"id": "a", "checkpoint_id": "b"})),
         "`checkpoint_id` is given twice"

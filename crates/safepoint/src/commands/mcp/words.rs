@@ -51,6 +51,14 @@ impl<'a> Given<'a> {
         if tool.name == "record" && this.value("request_id").is_some() == this.is_note() {
             return refuse("`record` takes `request_id`, or `intent`, not both".into());
         }
+        let of_chain = ["workspace", "token", "request_key"];
+        if let Some(name) = of_chain.iter().find(|name| this.value(name).is_some())
+            && !this.is_record()
+        {
+            return refuse(format!(
+                "`{name}` is for a record with `intent` and `workspace`"
+            ));
+        }
         Ok(this)
     }
 
@@ -61,7 +69,7 @@ impl<'a> Given<'a> {
 
     /// Whether a session is needed, and none is named.
     pub(super) fn needs_session(&self) -> bool {
-        self.tool.session != Session::None && self.session().is_none()
+        self.tool.session != Session::None && self.session().is_none() && !self.is_record()
     }
 
     fn value(&self, name: &str) -> Option<&Value> {
@@ -76,11 +84,17 @@ impl<'a> Given<'a> {
         self.value("intent").is_some()
     }
 
+    /// Whether it goes into the chain of a workspace.
+    fn is_record(&self) -> bool {
+        self.is_note() && self.value("workspace").is_some()
+    }
+
     /// The words of the command.
     pub(super) fn words(&self, session: Option<&str>) -> Words {
-        match self.is_note() {
-            true => self.note(session),
-            false => self.command(session),
+        match (self.is_record(), self.is_note()) {
+            (true, _) => self.record(),
+            (false, true) => self.note(session),
+            (false, false) => self.command(session),
         }
     }
 
@@ -125,8 +139,31 @@ impl<'a> Given<'a> {
         made
     }
 
-    /// A record with an intent is a note in the trail: until there are chains of work product,
-    /// this is where it is kept.
+    /// A record in the chain of a workspace: what it says goes to standard input.
+    fn record(&self) -> Words {
+        let mut words = owned(&["workspace", "checkpoint", "--body=-"]);
+        let mut after = owned(&["--"]);
+        let mut fields = Map::new();
+        for (field, value) in &self.values {
+            match field.place {
+                Place::Option(option) if option != "--action" => {
+                    words.push(format!("{option}={}", plain(value)));
+                }
+                Place::Word => after.push(plain(value)),
+                Place::Note => {
+                    fields.insert(field.name().to_owned(), (*value).clone());
+                }
+                _ => {}
+            }
+        }
+        words.append(&mut after);
+        Words {
+            words,
+            input: Some(Value::Object(fields).to_string()),
+        }
+    }
+
+    /// A record without a workspace is a note in the trail.
     fn note(&self, session: Option<&str>) -> Words {
         let mut words = owned(&["trail", "note"]);
         if let Some(session) = session {

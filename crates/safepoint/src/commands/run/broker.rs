@@ -184,6 +184,8 @@ pub(crate) fn is_for_agents(cli: &Cli, words: &[OsString]) -> bool {
         | Command::Completions { .. } => true,
         Command::Session(command) => command.is_for_agents(),
         Command::Trail(command) => command.is_reading(),
+        Command::Workspace(command) => command.is_for_agents(),
+        Command::Task(command) => command.is_reading(),
         Command::Hold(command) => {
             matches!(command, hold::Command::List(_) | hold::Command::Show(_))
         }

@@ -269,6 +269,7 @@ fn request(
     parameters: serde_json::Value,
 ) -> Result<Done, CliError> {
     let act = Act::Change {
+        tool: "mutate",
         operations: Vec::new(),
         deeds: Vec::new(),
     };

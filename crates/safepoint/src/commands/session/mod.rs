@@ -86,7 +86,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
 const LARGEST_INPUT: u64 = 16 << 20;
 
 /// A text from the command line, from a file (`@FILE`) or from standard input (`-`).
-fn text_from(context: &Context, given: &str) -> Result<String, CliError> {
+pub(in crate::commands) fn text_from(context: &Context, given: &str) -> Result<String, CliError> {
     let mut text = String::new();
     if given == "-" {
         std::io::stdin()

@@ -1,7 +1,10 @@
 //! The options by which entries are chosen.
 
-use safepoint_model::{Clock, Span, Timestamp};
-use safepoint_trail::{FieldFilter, Query, Trail};
+use safepoint_control::pass::JOINED;
+use safepoint_model::{Clock, SessionId, Span, Timestamp};
+use safepoint_store::Flow;
+use safepoint_trail::{FieldFilter, Query, Stream, Trail};
+use serde::Deserialize;
 
 use crate::error::CliError;
 use crate::world::SystemClock;
@@ -12,7 +15,7 @@ pub(crate) struct Filter {
     /// Only of this session: its id, or the beginning of it
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Only of this workspace: its id, or the beginning of it
+    /// Only of this workspace, and of sessions in its directory: its id, or the beginning of it
     #[arg(long, value_name = "WORKSPACE")]
     workspace: Option<String>,
     /// Only of this action: its id, or the beginning of it
@@ -38,11 +41,15 @@ pub(crate) struct Filter {
 impl Filter {
     /// The query these options make. Beginnings of ids are looked up in `trail`.
     pub(crate) fn query(&self, trail: &Trail) -> Result<Query, CliError> {
-        let streams = [&self.session, &self.workspace]
-            .into_iter()
-            .flatten()
-            .map(|name| trail.find_stream(name))
-            .collect::<Result<_, _>>()?;
+        let mut streams = Vec::new();
+        if let Some(name) = &self.session {
+            streams.push(trail.find_stream(name)?);
+        }
+        if let Some(name) = &self.workspace {
+            let workspace = trail.find_stream(name)?;
+            streams.extend(sessions_in(trail, &workspace)?);
+            streams.push(workspace);
+        }
         let action = self.action.as_deref();
         Ok(Query {
             streams,
@@ -59,6 +66,30 @@ impl Filter {
             from: 0,
         })
     }
+}
+
+/// The sessions that acted in the directory of an agent's workspace.
+fn sessions_in(trail: &Trail, workspace: &Stream) -> Result<Vec<Stream>, CliError> {
+    #[derive(Deserialize)]
+    struct Joined {
+        session_id: SessionId,
+    }
+    let joined = Query {
+        streams: vec![workspace.clone()],
+        kind: Some(JOINED.to_owned()),
+        ..Query::default()
+    };
+    let mut sessions: Vec<Stream> = Vec::new();
+    trail.entries(&joined, |entry| -> Result<Flow, CliError> {
+        if let Ok(Joined { session_id }) = serde_json::from_str(&entry.body) {
+            let session = Stream::from(&session_id);
+            if !sessions.contains(&session) {
+                sessions.push(session);
+            }
+        }
+        Ok(Flow::More)
+    })?;
+    Ok(sessions)
 }
 
 fn field(text: &str) -> Result<FieldFilter, CliError> {

@@ -10,6 +10,8 @@ pub(crate) mod prove;
 pub(crate) mod show;
 pub(crate) mod verify;
 
+pub(super) use filter::moment;
+
 use clap::Subcommand;
 use safepoint_model::{Exit, text};
 use safepoint_trail::Entry;
@@ -105,7 +107,7 @@ pub(crate) fn line(entry: &Entry, width: usize) -> String {
     let kind = take(if width < 100 {
         format!("{kind} ")
     } else {
-        format!("{kind:<22}")
+        format!("{kind:<21} ")
     });
     let who = take(shown(entry.actor.as_str()));
     let rest = take(format!(

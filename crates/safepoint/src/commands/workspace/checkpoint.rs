@@ -1,0 +1,107 @@
+//! `safepoint workspace checkpoint`: an agent adds to the chain of its workspace.
+
+use safepoint_model::{Exit, text};
+use safepoint_progress::checkpoint_in;
+use safepoint_progress::record::Record;
+use safepoint_progress::rejection::Rejection;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::document::{RecordDocument, confidence_word, status_word};
+use super::{Credential, open};
+use crate::commands::outside;
+use crate::console::{BAD, FAINT, GOOD, STRONG};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `workspace checkpoint`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The workspace; the beginning of its id is enough
+    workspace: String,
+    #[command(flatten)]
+    credential: Credential,
+    /// The checkpoint as JSON: type, payload, intent, parent, status, confidence; @FILE for a file, - for standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    body: String,
+    /// The same key with the same body gives the first result again
+    #[arg(long, value_name = "KEY")]
+    request_key: Option<String>,
+}
+
+/// What `workspace checkpoint` prints: one of the two.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CheckpointReply {
+    /// The checkpoint that was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RecordDocument>")]
+    checkpoint: Option<Record>,
+    /// Why none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RejectionDocument>")]
+    rejected: Option<Rejection>,
+}
+
+/// Why a checkpoint was not made.
+#[derive(Serialize, JsonSchema)]
+struct RejectionDocument {
+    /// `invalid_structure`, `invalid_type`, `permission_denied`, `workspace_not_active` or `invalid_parent`.
+    reason: String,
+    /// What exactly, so that it can be done better.
+    detail: String,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let token = arguments.credential.read(context)?;
+    let body = outside::text_or_file(context, &arguments.body)?;
+    let (progress, id) = open(context, &arguments.workspace)?;
+    let key = arguments.request_key.as_deref();
+    let outcome = match progress.place(&id)? {
+        None => progress.checkpoint(&id, &token, &body, key, None)?,
+        Some(place) => {
+            let state = context.state()?;
+            let directory = context.directory_of(&place)?;
+            checkpoint_in(&progress, &state, &directory, &id, &token, &body, key)?
+        }
+    };
+    let (reply, exit) = match outcome {
+        Ok(record) => (
+            CheckpointReply {
+                checkpoint: Some(record),
+                rejected: None,
+            },
+            Exit::Done,
+        ),
+        Err(rejection) => (
+            CheckpointReply {
+                checkpoint: None,
+                rejected: Some(rejection),
+            },
+            Exit::Denied,
+        ),
+    };
+    context.console.value(&reply, show)?;
+    Ok(exit)
+}
+
+fn show(reply: &CheckpointReply) -> String {
+    if let Some(record) = &reply.checkpoint {
+        return format!(
+            "{GOOD}recorded{GOOD:#}  {STRONG}{}{STRONG:#}  {}, {} confidence  {FAINT}{}{FAINT:#}\n",
+            record.id,
+            status_word(record.status),
+            confidence_word(record.confidence),
+            text::line(&record.intent).text,
+        );
+    }
+    reply
+        .rejected
+        .as_ref()
+        .map_or_else(String::new, |rejected| {
+            format!(
+                "{BAD}rejected{BAD:#}  {STRONG}{}{STRONG:#}: {}\n",
+                rejected.reason,
+                text::line(&rejected.detail).text,
+            )
+        })
+}

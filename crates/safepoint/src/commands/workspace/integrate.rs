@@ -1,0 +1,426 @@
+//! `safepoint workspace integrate` and `resolve`: the work of a workspace is taken over.
+//!
+//! Where files are changed it is an action: it passes the gates, has a checkpoint before it,
+//! and `safepoint undo` takes it back.
+
+use std::collections::BTreeMap;
+
+use safepoint_control::pass::{Answer, Denied, Leave, Stdin, Takeover};
+use safepoint_model::{ActionId, Exit, RecordId, WorkspaceId};
+use safepoint_progress::integrate::{
+    Choice, ConflictType, Finding, Ground, Integration, Mode, Resolve, Settling, Step, Strategy,
+    Wish,
+};
+use safepoint_progress::record::Record;
+use safepoint_progress::{Place, Progress};
+use safepoint_state::path::TreePath;
+use safepoint_state::tree::Change;
+use safepoint_state::{Errand, Incoming, Resolution};
+
+use super::integration::{IntegrationReply, print};
+use super::open;
+use crate::commands::passing::{self, DenialReply, Flags, Room};
+use crate::commands::{exec, operator, outside};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::world::SystemEntropy;
+
+/// Arguments of `workspace integrate`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The workspace whose work is taken over; the beginning of its id is enough
+    workspace: String,
+    /// How closely is looked: `direct`, `layered` or `evaluated` [default: layered; evaluated for a salvage]
+    #[arg(long, value_name = "STRATEGY")]
+    strategy: Option<Strategy>,
+    /// Use what can be used of a workspace that has failed
+    #[arg(long)]
+    salvage: bool,
+    /// Which checkpoint to salvage; without it the newest final one, or else the newest
+    #[arg(long, value_name = "ID", requires = "salvage")]
+    checkpoint: Option<RecordId>,
+    /// Something that only a mind finds, with `evaluated`: `semantic_contradiction=TEXT`, `dependency_violation=TEXT` …
+    #[arg(long, value_name = "TYPE=TEXT", value_parser = finding)]
+    finding: Vec<Finding>,
+    #[command(flatten)]
+    asking: AskingFlags,
+}
+
+/// Arguments of `workspace resolve`
+#[derive(Debug, clap::Args)]
+pub(crate) struct ResolveArguments {
+    /// The workspace; the beginning of its id is enough
+    workspace: String,
+    /// Which conflict, such as `c1`; without one, all are shown, and what is decided goes on
+    conflict: Option<String>,
+    /// What becomes of it: `ours`, `theirs` or `merged`
+    #[arg(long = "use", value_name = "CHOICE", requires = "conflict")]
+    choice: Option<Choice>,
+    /// This is to be in its place: a text, or @FILE, - for standard input
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "conflict",
+        conflicts_with = "choice",
+        allow_hyphen_values = true
+    )]
+    content: Option<String>,
+    /// The agent has to do it again: the workspace fails
+    #[arg(long, requires = "conflict", conflicts_with_all = ["choice", "content"])]
+    rework: bool,
+    /// A person has decided, and not the coordinator
+    #[arg(long, requires = "conflict")]
+    human: bool,
+    #[command(flatten)]
+    asking: AskingFlags,
+}
+
+/// Who is asked where the rules want a person
+#[derive(Debug, clap::Args)]
+pub(crate) struct AskingFlags {
+    /// Never open the operator's terminal: what needs a person is denied
+    #[arg(long)]
+    no_tui: bool,
+    #[command(flatten)]
+    who: operator::Who,
+}
+
+fn finding(text: &str) -> Result<Finding, String> {
+    let (kind, description) = text
+        .split_once('=')
+        .ok_or_else(|| "write it like `semantic_contradiction=TEXT`".to_owned())?;
+    let kind: ConflictType = kind
+        .parse()
+        .map_err(|error: safepoint_progress::UnknownWord| error.to_string())?;
+    Ok(Finding {
+        kind,
+        description: description.to_owned(),
+    })
+}
+
+/// What came of the question whether it may be done.
+enum Asked {
+    Leave(Box<Leave>),
+    Denied(Box<Denied>),
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let (progress, id) = open(context, &arguments.workspace)?;
+    let mode = match arguments.salvage {
+        true => Mode::Salvage,
+        false => Mode::Normal,
+    };
+    let by_default = match mode {
+        Mode::Normal => Strategy::Layered,
+        Mode::Salvage => Strategy::Evaluated,
+    };
+    let wish = Wish {
+        source: &id,
+        mode,
+        strategy: arguments.strategy.unwrap_or(by_default),
+        record: arguments.checkpoint.as_ref(),
+        findings: &arguments.finding,
+    };
+    let over = Over::open(context, progress, &id, &arguments.asking)?;
+    let record = over.chosen(&wish)?;
+    let (changes, clashes) = over.preview(record.as_ref(), wish.strategy, &BTreeMap::new())?;
+    // What is refused or does not fit changes nothing here, and needs no leave.
+    let Some(record) = record.filter(|_| !clashes && wish.findings.is_empty()) else {
+        let errand = over.nothing_done()?;
+        let step = over.prepare(&wish, &errand)?;
+        return over.end(context, step, None);
+    };
+    let takeover = Takeover {
+        source: &id,
+        checkpoint: &record.id,
+        mode: mode.as_str(),
+        strategy: wish.strategy.as_str(),
+        changes: &changes,
+    };
+    let leave = match over.ask(context, &takeover, &arguments.asking)? {
+        Asked::Leave(leave) => leave,
+        Asked::Denied(denied) => return deny(context, *denied),
+    };
+    let step = over.prepare(&wish, leave.errand());
+    over.carry_out(context, &leave, step)
+}
+
+pub(crate) fn resolve(
+    context: &mut Context,
+    arguments: &ResolveArguments,
+) -> Result<Exit, CliError> {
+    let (progress, id) = open(context, &arguments.workspace)?;
+    let by = context.actor()?;
+    if let Some(conflict) = &arguments.conflict {
+        let content = match &arguments.content {
+            Some(given) => Some(outside::text_or_file(context, given)?),
+            None => None,
+        };
+        let choice = match &content {
+            Some(_) => Some(Choice::Content),
+            None => arguments.choice,
+        };
+        if choice.is_none() && !arguments.rework {
+            return Err(CliError::Invalid {
+                message: "it is not said what is to become of it".to_owned(),
+                suggestion: "`--use ours`, `--use theirs`, `--use merged`, `--content @FILE`, or `--rework`",
+            });
+        }
+        let decision = Resolve {
+            conflict,
+            strategy: match (arguments.rework, arguments.human) {
+                (true, _) => Settling::Rework,
+                (false, true) => Settling::Human,
+                (false, false) => Settling::Coordinator,
+            },
+            choice,
+            content: content.as_deref(),
+        };
+        let resolved = progress.resolve(&id, &decision, &by)?;
+        if resolved.result.is_some() || !resolved.is_settled() {
+            return print(context, IntegrationReply::of(resolved, None));
+        }
+    }
+    let Some(one) = progress.open_integration(&id)? else {
+        return Err(CliError::Invalid {
+            message: format!("`{id}` is not being integrated"),
+            suggestion: "`safepoint workspace integrate` begins it",
+        });
+    };
+    if !one.is_settled() {
+        return print(context, IntegrationReply::of(one, None));
+    }
+    go_on(context, progress, &id, &one, &arguments.asking)
+}
+
+/// After the last decision: the same again, with what was decided.
+fn go_on(
+    context: &mut Context,
+    progress: Progress,
+    id: &WorkspaceId,
+    one: &Integration,
+    asking: &AskingFlags,
+) -> Result<Exit, CliError> {
+    let over = Over::open(context, progress, id, asking)?;
+    let chain = over.progress.log(id)?;
+    let record = chain.iter().find(|record| record.id == one.checkpoint_ref);
+    let decided = decided(one);
+    let (changes, clashes) = over.preview(record, one.strategy, &decided)?;
+    if clashes {
+        let errand = over.nothing_done()?;
+        let step = over
+            .progress
+            .resume_integration(id, &over.ground(&errand), &over.by)?;
+        return over.end(context, step, None);
+    }
+    let takeover = Takeover {
+        source: id,
+        checkpoint: &one.checkpoint_ref,
+        mode: one.mode.as_str(),
+        strategy: one.strategy.as_str(),
+        changes: &changes,
+    };
+    let leave = match over.ask(context, &takeover, asking)? {
+        Asked::Leave(leave) => leave,
+        Asked::Denied(denied) => return deny(context, *denied),
+    };
+    let ground = over.ground(leave.errand());
+    let step = over.progress.resume_integration(id, &ground, &over.by);
+    over.carry_out(context, &leave, step.map_err(CliError::from))
+}
+
+/// The directory that work is taken over into, and everything that it takes.
+struct Over {
+    progress: Progress,
+    place: Option<Place>,
+    room: Room,
+    flags: Flags,
+    by: safepoint_trail::Actor,
+}
+
+impl Over {
+    fn open(
+        context: &mut Context,
+        progress: Progress,
+        id: &WorkspaceId,
+        asking: &AskingFlags,
+    ) -> Result<Self, CliError> {
+        let place = progress.place(id)?;
+        if let Some(place) = &place {
+            context.move_to_root(&place.origin)?;
+        }
+        let mut flags = Flags::of_session(None);
+        flags.no_tui = asking.no_tui;
+        Ok(Self {
+            room: Room::open(context, &flags)?,
+            by: context.actor()?,
+            progress,
+            place,
+            flags,
+        })
+    }
+
+    fn ground<'a>(&'a self, errand: &'a Errand) -> Ground<'a> {
+        Ground {
+            state: &self.room.state,
+            origin: &self.room.workspace,
+            errand,
+        }
+    }
+
+    /// The checkpoint that would be taken over. The rules choose it again, and may refuse it.
+    fn chosen(&self, wish: &Wish<'_>) -> Result<Option<Record>, CliError> {
+        let newest = self.progress.newest_final(wish.source)?;
+        Ok(match (wish.mode, wish.record) {
+            (Mode::Normal, _) => newest,
+            (Mode::Salvage, Some(wanted)) => {
+                let chain = self.progress.log(wish.source)?;
+                chain.into_iter().find(|record| record.id == *wanted)
+            }
+            (Mode::Salvage, None) => match newest {
+                Some(newest) => Some(newest),
+                None => self.progress.head(wish.source)?,
+            },
+        })
+    }
+
+    /// What would be changed, and whether something does not fit.
+    fn preview(
+        &self,
+        record: Option<&Record>,
+        strategy: Strategy,
+        resolutions: &BTreeMap<TreePath, Resolution>,
+    ) -> Result<(Vec<Change>, bool), CliError> {
+        let snapshot = record.and_then(|record| record.snapshot.as_ref());
+        let reads_only = record.is_some_and(|record| record.kind == "observation");
+        let (Some(place), Some(snapshot), false) = (&self.place, snapshot, reads_only) else {
+            return Ok((Vec::new(), false));
+        };
+        let state = &self.room.state;
+        let errand = self.nothing_done()?;
+        let incoming = Incoming {
+            base: &state.find(place.base.as_str())?,
+            work: &state.find(snapshot.as_str())?,
+            errand: &errand,
+            resolutions,
+        };
+        let arrival = state.arrival(&self.room.workspace, &incoming, &self.room.progress)?;
+        let seen = |path: &TreePath| !resolutions.contains_key(path);
+        let looked_at = strategy == Strategy::Evaluated && arrival.merged.iter().any(seen);
+        Ok((arrival.changes, !arrival.conflicts.is_empty() || looked_at))
+    }
+
+    /// An action that stands for none: nothing is done under it.
+    fn nothing_done(&self) -> Result<Errand, CliError> {
+        let id =
+            ActionId::generate(&SystemEntropy).map_err(safepoint_progress::ProgressError::from)?;
+        Ok(Errand {
+            id,
+            session: None,
+            action: safepoint_control::pass::INTEGRATE.to_owned(),
+            summary: String::new(),
+            decision: String::new(),
+        })
+    }
+
+    fn prepare(&self, wish: &Wish<'_>, errand: &Errand) -> Result<Step, CliError> {
+        let ground = self.ground(errand);
+        let ground = self.place.as_ref().map(|_| &ground);
+        Ok(self.progress.prepare(wish, ground, &self.by)?)
+    }
+
+    fn ask(
+        &self,
+        context: &Context,
+        takeover: &Takeover<'_>,
+        asking: &AskingFlags,
+    ) -> Result<Asked, CliError> {
+        let act = self.room.passage().integration(takeover);
+        let proposal = self
+            .room
+            .proposal(context, &self.flags, act, Stdin::Empty)?;
+        let answer = passing::ask(context, &self.room, &self.flags, &asking.who, &proposal)?;
+        Ok(match answer {
+            Answer::Leave(leave) => Asked::Leave(leave),
+            Answer::Denied(denied) => Asked::Denied(denied),
+        })
+    }
+
+    /// Changes the directory under the leave, and says how that ended.
+    fn carry_out(
+        &self,
+        context: &mut Context,
+        leave: &Leave,
+        step: Result<Step, CliError>,
+    ) -> Result<Exit, CliError> {
+        let brought = step.and_then(|step| {
+            let Step::Bring(bringing) = step else {
+                return Ok(step);
+            };
+            let state = &self.room.state;
+            let incoming = bringing.incoming();
+            let done = context.console.watching(&self.room.progress, || {
+                state.bring(&self.room.workspace, &incoming, &self.room.progress)
+            });
+            let one = match done {
+                Ok(_) => self.progress.conclude(&bringing.integration, &self.by)?,
+                Err(error) => self
+                    .progress
+                    .fell_through(state, &bringing, error, &self.by)?,
+            };
+            Ok(match one.result {
+                Some(_) => Step::Done(one),
+                None => Step::Conflicted(one),
+            })
+        });
+        let outcome = match &brought {
+            Ok(Step::Done(_)) => "ok",
+            _ => "error",
+        };
+        self.room.passage().conclude_change(leave, outcome)?;
+        self.end(context, brought?, Some(leave.action_id.to_string()))
+    }
+
+    fn end(
+        &self,
+        context: &mut Context,
+        step: Step,
+        action: Option<String>,
+    ) -> Result<Exit, CliError> {
+        let one = match step {
+            Step::Done(one) | Step::Conflicted(one) => one,
+            // Nobody brings what was not asked for.
+            Step::Bring(bringing) => bringing.integration.clone(),
+        };
+        print(context, IntegrationReply::of(one, action))
+    }
+}
+
+/// What was decided, as the directory takes it.
+fn decided(one: &Integration) -> BTreeMap<TreePath, Resolution> {
+    let mut found = BTreeMap::new();
+    for conflict in &one.conflicts {
+        let (Some(path), Some(resolved)) = (&conflict.raw, &conflict.resolution) else {
+            continue;
+        };
+        let resolution = match resolved.choice {
+            Some(Choice::Ours) => Resolution::Ours,
+            Some(Choice::Theirs) => Resolution::Theirs,
+            Some(Choice::Content) => {
+                Resolution::Content(resolved.content.clone().unwrap_or_default())
+            }
+            Some(Choice::Merged) | None => Resolution::Merged,
+        };
+        found.insert(path.clone(), resolution);
+    }
+    found
+}
+
+fn deny(context: &mut Context, denied: Denied) -> Result<Exit, CliError> {
+    let reply = DenialReply {
+        denial: denied.denial,
+        session_id: Some(denied.session_id.to_string()),
+        resolution: denied.resolution,
+    };
+    exec::deny(context, &reply)
+}

@@ -1,0 +1,142 @@
+//! An integration as it is printed.
+
+use safepoint_model::{Exit, text};
+use safepoint_progress::integrate::{Conflict, Integration, Outcome};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::console::{BAD, FAINT, GOOD, HINT, STRONG, WARNING, count};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What `workspace integrate` and `workspace resolve` print.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct IntegrationReply {
+    #[schemars(with = "IntegrationDocument")]
+    integration: Integration,
+    /// The action by which files were changed: `safepoint undo` takes it back.
+    action_id: Option<String>,
+}
+
+/// How far an integration has come.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct IntegrationDocument {
+    /// The workspace whose work is taken over.
+    source: String,
+    /// Its parent.
+    target: String,
+    /// The how manyeth integration of the parent this is.
+    turn: i64,
+    /// `normal` or `salvage`.
+    mode: String,
+    /// `direct`, `layered` or `evaluated`.
+    strategy: String,
+    /// The checkpoint that is taken over.
+    checkpoint_ref: String,
+    started: String,
+    /// The actions by which files were changed, or were to be.
+    actions: Vec<String>,
+    /// What does not fit.
+    conflicts: Vec<ConflictDocument>,
+    /// `success`, `conflict_resolved` or `aborted`; null while it has not ended.
+    result: Option<String>,
+}
+
+/// Something that does not fit.
+#[derive(Serialize, JsonSchema)]
+struct ConflictDocument {
+    /// What `workspace resolve` takes.
+    id: String,
+    /// In what way it does not fit.
+    #[serde(rename = "type")]
+    kind: String,
+    path: Option<String>,
+    /// Whether both changes fit line by line all the same.
+    mergeable: bool,
+    description: String,
+    /// What was decided; null while nothing was.
+    resolution: Option<ResolutionDocument>,
+}
+
+/// What was decided about a conflict.
+#[derive(Serialize, JsonSchema)]
+struct ResolutionDocument {
+    /// `coordinator_resolve`, `human_escalate`, `agent_rework` or `timeout`.
+    strategy: String,
+    /// `ours`, `theirs`, `merged` or `content`.
+    choice: Option<String>,
+}
+
+impl IntegrationReply {
+    pub(super) fn of(integration: Integration, action_id: Option<String>) -> Self {
+        Self {
+            integration,
+            action_id,
+        }
+    }
+}
+
+/// Prints it. One that waits for decisions is a conflict.
+pub(super) fn print(context: &mut Context, reply: IntegrationReply) -> Result<Exit, CliError> {
+    context.console.value(&reply, show)?;
+    Ok(match reply.integration.result {
+        Some(Outcome::Success | Outcome::ConflictResolved) => Exit::Done,
+        Some(Outcome::Aborted) => Exit::Failed,
+        None => Exit::Conflict,
+    })
+}
+
+fn show(reply: &IntegrationReply) -> String {
+    let one = &reply.integration;
+    let word = match one.result {
+        Some(Outcome::Success | Outcome::ConflictResolved) => {
+            format!("{GOOD}integrated{GOOD:#}")
+        }
+        Some(Outcome::Aborted) => format!("{BAD}given up{BAD:#}"),
+        None => format!("{WARNING}conflicted{WARNING:#}"),
+    };
+    let mut shown = format!(
+        "{word}  {STRONG}{}{STRONG:#}  {FAINT}{}, {}{FAINT:#}\n",
+        one.source, one.mode, one.strategy
+    );
+    shown.push_str(&format!(
+        "{FAINT}checkpoint{FAINT:#}  {}\n",
+        one.checkpoint_ref
+    ));
+    if let Some(action) = &reply.action_id {
+        shown.push_str(&format!(
+            "{FAINT}action{FAINT:#}      {action}  {FAINT}(`safepoint undo {action}` takes it back){FAINT:#}\n"
+        ));
+    }
+    for conflict in &one.conflicts {
+        shown.push_str(&line(conflict));
+    }
+    let open = one.conflicts.iter().filter(|it| it.resolution.is_none());
+    let open = open.count() as u64;
+    if one.result.is_none() && open > 0 {
+        shown.push_str(&format!(
+            "{HINT}next{HINT:#}  {} to decide: safepoint workspace resolve {} CONFLICT --use ours|theirs|merged\n",
+            count(open, "conflict", "conflicts"),
+            one.source
+        ));
+    }
+    shown
+}
+
+fn line(conflict: &Conflict) -> String {
+    let decided = match &conflict.resolution {
+        None => format!("{WARNING}open{WARNING:#}"),
+        Some(resolved) => match resolved.choice {
+            Some(choice) => format!("{GOOD}{choice}{GOOD:#}"),
+            None => resolved.strategy.to_string(),
+        },
+    };
+    let about = conflict.path.as_deref().unwrap_or("");
+    format!(
+        "  {STRONG}{}{STRONG:#}  {decided}  {}  {FAINT}{}: {}{FAINT:#}\n",
+        conflict.id,
+        text::line(about).text,
+        conflict.kind,
+        text::line(&conflict.description).text
+    )
+}

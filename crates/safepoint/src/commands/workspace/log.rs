@@ -1,0 +1,136 @@
+//! `safepoint workspace log`: a whole chain, and for the root the whole run.
+
+use safepoint_model::Exit;
+use safepoint_progress::Progress;
+use safepoint_progress::record::Record;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::document::{RecordDocument, WorkspaceDocument, documents};
+use super::graph::{self, Tree};
+use super::{list, open};
+use crate::console::Mode;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Arguments of `workspace log`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The workspace; the beginning of its id is enough
+    workspace: String,
+    /// Draw the chain; for the root of a run, all chains of its workspaces
+    #[arg(long)]
+    graph: bool,
+}
+
+/// What `workspace log` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ChainLog {
+    workspace_id: String,
+    /// Its chain, the first checkpoint first.
+    #[schemars(with = "Vec<RecordDocument>")]
+    checkpoints: Vec<Record>,
+    /// For the root of a run: all workspaces of it, each after its parent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    workspaces: Vec<WorkspaceLog>,
+}
+
+/// One workspace of a run.
+#[derive(Serialize, JsonSchema)]
+struct WorkspaceLog {
+    workspace: WorkspaceDocument,
+    /// Its chain, the first checkpoint first.
+    #[schemars(with = "Vec<RecordDocument>")]
+    checkpoints: Vec<Record>,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let (progress, id) = open(context, &arguments.workspace)?;
+    let workspace = progress.workspace(&id)?;
+    let workspaces = match workspace.parent {
+        Some(_) => Vec::new(),
+        None => whole_run(&progress, &workspace)?,
+    };
+    let log = ChainLog {
+        workspace_id: id.to_string(),
+        checkpoints: progress.log(&id)?,
+        workspaces,
+    };
+    if context.console.mode == Mode::Ndjson {
+        let own = log.checkpoints.iter();
+        let others = log.workspaces.iter().flat_map(|it| &it.checkpoints);
+        for record in own.chain(others) {
+            context.console.json(record)?;
+        }
+        return Ok(Exit::Done);
+    }
+    let width = context.console.width();
+    context.console.value(&log, |log| match arguments.graph {
+        true => graph(log, width),
+        false if log.workspaces.is_empty() => graph::rows(&log.checkpoints, width),
+        false => list_of_run(log, width),
+    })?;
+    if log.checkpoints.is_empty() && log.workspaces.is_empty() {
+        context.console.say("it has no checkpoints yet");
+    }
+    Ok(Exit::Done)
+}
+
+/// All workspaces of a run and their chains.
+fn whole_run(
+    progress: &Progress,
+    root: &safepoint_progress::Workspace,
+) -> Result<Vec<WorkspaceLog>, CliError> {
+    let mut all = progress.workspaces()?;
+    all.retain(|workspace| workspace.run == root.run);
+    let chains = all
+        .iter()
+        .map(|workspace| progress.log(&workspace.workspace_id))
+        .collect::<Result<Vec<_>, _>>()?;
+    let documents = documents(progress, all)?;
+    let together = documents.into_iter().zip(chains);
+    Ok(together
+        .map(|(workspace, checkpoints)| WorkspaceLog {
+            workspace,
+            checkpoints,
+        })
+        .collect())
+}
+
+fn graph(log: &ChainLog, width: usize) -> String {
+    if log.workspaces.is_empty() {
+        return graph::stair(&log.checkpoints, "", width);
+    }
+    drawn(log, width, |records, rail| {
+        graph::stair(records, rail, width)
+    })
+}
+
+fn list_of_run(log: &ChainLog, width: usize) -> String {
+    drawn(log, width, |records, rail| {
+        let rows = graph::rows(records, width.saturating_sub(rail.chars().count()));
+        let lines: Vec<String> = rows.lines().map(|row| format!("{rail}{row}\n")).collect();
+        lines.concat()
+    })
+}
+
+/// The tree of a run, with something under each workspace.
+fn drawn(log: &ChainLog, width: usize, under: impl Fn(&[Record], &str) -> String) -> String {
+    let workspaces: Vec<&WorkspaceDocument> =
+        log.workspaces.iter().map(|it| &it.workspace).collect();
+    let tree = Tree::of(&workspaces);
+    let mut shown = String::new();
+    for (workspace, rails) in tree.lines() {
+        shown.push_str(&list::line(workspace, &rails.at, width));
+        let chain = log
+            .workspaces
+            .iter()
+            .find(|it| it.workspace.workspace_id == workspace.workspace_id);
+        let chain = chain
+            .map(|it| it.checkpoints.as_slice())
+            .unwrap_or_default();
+        shown.push_str(&under(chain, &rails.under));
+    }
+    shown
+}

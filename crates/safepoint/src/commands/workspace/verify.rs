@@ -1,0 +1,76 @@
+//! `safepoint workspace verify`.
+
+use safepoint_model::{Exit, text};
+use safepoint_progress::Fault;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{One, open};
+use crate::console::{BAD, FAINT, GOOD, count};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What `workspace verify` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VerifyReply {
+    workspace_id: String,
+    /// Whether the chain is what was written.
+    valid: bool,
+    /// How many checkpoints hold.
+    checked: u64,
+    /// How many entries of the trail were compared.
+    entries: u64,
+    /// The first thing that does not hold.
+    #[schemars(with = "Option<FaultDocument>")]
+    first_bad: Option<Fault>,
+}
+
+/// Something that is not what was written.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FaultDocument {
+    /// `checkpoint`, `move`, `binding`, `signal`, `delivery`, `workspace` or `trail_entry`.
+    subject: String,
+    /// Which of its kind in this workspace, from 1.
+    number: u64,
+    /// Its id, as far as it is known.
+    id: Option<String>,
+    /// What is wrong.
+    reason: String,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &One) -> Result<Exit, CliError> {
+    let (progress, id) = open(context, &arguments.workspace)?;
+    let found = progress.verify(&id)?;
+    let reply = VerifyReply {
+        workspace_id: id.to_string(),
+        valid: found.valid,
+        checked: found.checked,
+        entries: found.entries,
+        first_bad: found.first_bad,
+    };
+    context.console.value(&reply, show)?;
+    Ok(match reply.valid {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
+}
+
+fn show(reply: &VerifyReply) -> String {
+    let checked = count(reply.checked, "checkpoint", "checkpoints");
+    match &reply.first_bad {
+        None => {
+            let entries = count(reply.entries, "entry", "entries");
+            format!(
+                "{GOOD}good{GOOD:#}  {checked}: content, proofs and order, as {entries} of the trail tell\n"
+            )
+        }
+        Some(bad) => {
+            let id = bad.id.as_deref().map(|id| text::line(id).text);
+            let id = id.map(|id| format!(" ({id})")).unwrap_or_default();
+            format!(
+                "{BAD}bad{BAD:#}   {} {}{id}: {}\n{FAINT}      before it: {checked}, as written{FAINT:#}\n",
+                bad.subject, bad.number, bad.reason
+            )
+        }
+    }
+}

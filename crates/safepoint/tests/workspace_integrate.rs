@@ -1,0 +1,416 @@
+//! Agents in directories of their own, and how their work is taken over: from outside.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+#[path = "support/workspaces.rs"]
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use support::{Agent, ask, below, env, record, root, run, text};
+use testkit::TestEnv;
+use testkit::tree::git;
+
+const ASKS: &str = r#"
+atlas_version: "1.0"
+atlas_id: "test.integrate"
+version: "1.0.0"
+name: "Asks"
+description: "A person looks at what is taken over"
+capabilities:
+  - capability_id: "all"
+    name: "All"
+    actions: ["file.*", "process.*", "shell.*", "workspace.*"]
+policies:
+  - policy_id: "look"
+    type: requires_approval
+    actions: ["workspace.integrate"]
+    reason: "Somebody looks first"
+"#;
+
+/// A project with a file, and a run in it.
+fn project() -> (TestEnv, Agent) {
+    let env = env();
+    env.write("project/notes.txt", "one\ntwo\nthree\nfour\nfive\n");
+    let root = root(&env);
+    (env, root)
+}
+
+/// An agent in a directory of its own.
+#[track_caller]
+fn apart(env: &TestEnv, parent: &Agent) -> (Agent, PathBuf) {
+    let place = ["--parent", &parent.id, "--role", "worker", "--isolated"];
+    let make = [
+        &["workspace", "create"],
+        &place[..],
+        &["--directive", "work"],
+    ]
+    .concat();
+    let made = env.json(&make);
+    let agent = Agent {
+        id: text(&made["workspace_id"]),
+        token: text(&made["token"]),
+    };
+    (agent, text(&made["path"]).into())
+}
+
+fn change(directory: &Path, name: &str, from: &str, to: &str) {
+    let path = directory.join(name);
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    fs::write(&path, before.replace(from, to)).unwrap();
+}
+
+/// Says that it is done, with what its directory shows.
+#[track_caller]
+fn deliver(env: &TestEnv, agent: &Agent) -> Value {
+    let body = json!({
+        "type": "artifact", "payload": {"content": "done", "artifacts": []}, "intent": "deliver",
+        "parent": null, "status": "final", "confidence": "high",
+    });
+    let (code, reply) = ask(env, agent, &body);
+    assert_eq!(code, 0, "{reply}");
+    complete(env, agent);
+    reply["checkpoint"].clone()
+}
+
+#[track_caller]
+fn complete(env: &TestEnv, agent: &Agent) {
+    let said = ["workspace", "signal", &agent.id, "complete"];
+    let (code, reply) = run(env, &[&said[..], &["--token", &agent.token]].concat());
+    assert_eq!(
+        (code, &reply["state"]),
+        (0, &json!("integrating")),
+        "{reply}"
+    );
+}
+
+#[track_caller]
+fn notes(env: &TestEnv) -> String {
+    fs::read_to_string(env.project().join("notes.txt")).unwrap()
+}
+
+#[test]
+fn pr_32_two_agents_are_taken_over_one_after_the_other_and_undone() {
+    let (env, root) = project();
+    let ((one, first), (two, second)) = (apart(&env, &root), apart(&env, &root));
+    change(&first, "notes.txt", "one", "ONE");
+    fs::write(first.join("new.txt"), "new\n").unwrap();
+    change(&second, "notes.txt", "five", "FIVE");
+    let record = deliver(&env, &one);
+    assert_eq!(
+        record["payload"]["files_changed"],
+        json!(["new.txt", "notes.txt"])
+    );
+    deliver(&env, &two);
+    assert_eq!(
+        notes(&env),
+        "one\ntwo\nthree\nfour\nfive\n",
+        "untouched so far"
+    );
+
+    let done = env.json(&["workspace", "integrate", &one.id, "--no-tui"]);
+    assert_eq!(done["integration"]["result"], "success", "{done}");
+    assert_eq!(done["integration"]["checkpoint_ref"], record["id"]);
+    env.json(&["workspace", "integrate", &two.id, "--no-tui"]);
+    assert_eq!(notes(&env), "ONE\ntwo\nthree\nfour\nFIVE\n", "both");
+    assert!(env.project().join("new.txt").exists());
+    for agent in [&one, &two] {
+        let shown = env.json(&["workspace", "show", &agent.id]);
+        assert_eq!(shown["workspace"]["state"], "closed");
+    }
+
+    // One of them is taken back, and the other stays.
+    env.json(&["undo", &text(&done["action_id"])]);
+    assert_eq!(notes(&env), "one\ntwo\nthree\nfour\nFIVE\n");
+    assert!(!env.project().join("new.txt").exists());
+}
+
+#[test]
+fn pr_32_a_conflict_is_decided_and_nothing_is_overwritten_before() {
+    let (env, root) = project();
+    let ((one, first), (two, second)) = (apart(&env, &root), apart(&env, &root));
+    change(&first, "notes.txt", "two", "deux");
+    change(&second, "notes.txt", "two", "zwei");
+    deliver(&env, &one);
+    deliver(&env, &two);
+    env.json(&["workspace", "integrate", &one.id, "--no-tui"]);
+    let (code, held) = run(&env, &["workspace", "integrate", &two.id, "--no-tui"]);
+    assert_eq!(
+        (code, &held["integration"]["result"]),
+        (9, &json!(null)),
+        "{held}"
+    );
+    let conflict = &held["integration"]["conflicts"][0];
+    assert_eq!(
+        (&conflict["id"], &conflict["path"]),
+        (&json!("c1"), &json!("notes.txt"))
+    );
+    assert_eq!(notes(&env), "one\ndeux\nthree\nfour\nfive\n");
+    let shown = env.json(&["workspace", "show", &two.id]);
+    assert_eq!(shown["workspace"]["state"], "conflicted");
+
+    let resolve = ["workspace", "resolve", &two.id];
+    assert_eq!(run(&env, &resolve).0, 9, "it is only shown");
+    assert_eq!(
+        run(&env, &[&resolve[..], &["c1"]].concat()).0,
+        7,
+        "nothing is said"
+    );
+    assert_eq!(
+        run(&env, &[&resolve[..], &["c9", "--use", "ours"]].concat()).0,
+        8
+    );
+    let (code, done) = run(&env, &[&resolve[..], &["c1", "--use", "theirs"]].concat());
+    assert_eq!(code, 0, "{done}");
+    assert_eq!(done["integration"]["result"], "conflict_resolved");
+    assert_eq!(notes(&env), "one\nzwei\nthree\nfour\nfive\n");
+    env.json(&["undo"]);
+    assert_eq!(notes(&env), "one\ndeux\nthree\nfour\nfive\n");
+}
+
+#[test]
+fn pr_32_integration_is_an_action_that_passes_the_gates() {
+    let (env, root) = project();
+    env.write("project/safepoint.yaml", "atlases: [atlas.yaml]\n");
+    env.write("project/atlas.yaml", ASKS);
+    let (agent, directory) = apart(&env, &root);
+    change(&directory, "notes.txt", "one", "ONE");
+    deliver(&env, &agent);
+    env.json(&["operator", "add", "ada"]);
+    let integrate = ["workspace", "integrate", &agent.id, "--no-tui"];
+    let (code, denied) = run(&env, &integrate);
+    assert_eq!(
+        (code, &denied["denial"]["code"]),
+        (2, &json!("APPROVAL_REQUIRED")),
+        "{denied}"
+    );
+    assert!(notes(&env).starts_with("one"), "nothing was changed");
+    let shown = env.json(&["workspace", "show", &agent.id]);
+    assert_eq!(shown["workspace"]["state"], "integrating");
+
+    let hold = text(&denied["denial"]["hold_id"]);
+    let form = env.json(&["hold", "show", &hold]);
+    let paths = form["canonical_form"]["paths"].to_string();
+    assert!(paths.contains("notes.txt"), "{form}");
+    let print = text(&form["fingerprint"]);
+    env.json(&[
+        "hold",
+        "approve",
+        &hold,
+        "--fingerprint",
+        &print,
+        "--operator",
+        "ada",
+    ]);
+    let done = env.json(&integrate);
+    assert!(notes(&env).starts_with("ONE"));
+    let entries = env.json(&["trail", "list", "--action", &text(&done["action_id"])]);
+    let kinds: Vec<&str> = entries["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["kind"].as_str().unwrap())
+        .collect();
+    for kind in [
+        "action_intended",
+        "integration_started",
+        "integration_completed",
+        "action_ended",
+    ] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+    }
+}
+
+#[test]
+fn pr_32_an_agent_does_not_change_the_rules_by_being_taken_over() {
+    let (env, root) = project();
+    let (agent, directory) = apart(&env, &root);
+    fs::write(directory.join("safepoint.yaml"), "checkpoint: never\n").unwrap();
+    deliver(&env, &agent);
+    let (code, held) = run(&env, &["workspace", "integrate", &agent.id, "--no-tui"]);
+    assert_eq!(code, 9, "somebody has to look: {held}");
+    // Nobody lets it in, whatever is decided: whoever wants it writes it.
+    let resolve = ["workspace", "resolve", &agent.id, "c1", "--use", "theirs"];
+    let (code, denied) = run(&env, &[&resolve[..], &["--no-tui"]].concat());
+    assert_eq!(
+        (code, &denied["denial"]["code"]),
+        (2, &json!("CONTROL_FORBIDDEN")),
+        "{denied}"
+    );
+    assert!(!env.project().join("safepoint.yaml").exists());
+}
+
+#[test]
+fn pr_31_without_a_final_record_it_is_failed_and_salvaged() {
+    let (env, root) = project();
+    let worker = below(&env, &root, "worker");
+    let made = record(&env, &worker, "half", &Value::Null, "provisional");
+    complete(&env, &worker);
+    let integrate = ["workspace", "integrate", &worker.id, "--no-tui"];
+    let (code, refused) = run(&env, &integrate);
+    assert_eq!(code, 2, "{refused}");
+    env.json(&["workspace", "decline", &worker.id, "--revise"]);
+    assert_eq!(run(&env, &integrate).0, 2, "it has failed");
+    let done = env.json(&[&integrate[..], &["--salvage"]].concat());
+    let one = &done["integration"];
+    assert_eq!(
+        (&one["mode"], &one["strategy"], &one["checkpoint_ref"]),
+        (&json!("salvage"), &json!("evaluated"), &made)
+    );
+    let shown = env.json(&["workspace", "show", &worker.id]);
+    assert_eq!(shown["workspace"]["state"], "failed", "it stays failed");
+}
+
+#[test]
+fn pr_07_a_claim_that_the_directory_does_not_show_is_rejected() {
+    let (env, root) = project();
+    let (agent, directory) = apart(&env, &root);
+    change(&directory, "notes.txt", "one", "ONE");
+    let claimed = support::body("claims", &Value::Null, "final");
+    let (code, reply) = ask(&env, &agent, &claimed);
+    assert_eq!(
+        (code, &reply["rejected"]["reason"]),
+        (2, &json!("invalid_structure"))
+    );
+}
+
+#[test]
+fn pr_07_in_a_repository_it_is_a_worktree_and_is_removed_at_the_end() {
+    let (env, root) = project();
+    git(&env.project(), &["init", "-q", "-b", "main"]);
+    git(&env.project(), &["add", "-A"]);
+    git(&env.project(), &["commit", "-qm", "first"]);
+    let (agent, directory) = apart(&env, &root);
+    assert!(directory.join(".git").is_file(), "a worktree");
+    change(&directory, "notes.txt", "one", "ONE");
+    deliver(&env, &agent);
+    assert_eq!(
+        run(&env, &["workspace", "remove", &agent.id]).0,
+        2,
+        "not yet"
+    );
+    env.json(&["workspace", "integrate", &agent.id, "--no-tui"]);
+    env.json(&["workspace", "remove", &agent.id]);
+    assert!(!directory.exists());
+    assert!(notes(&env).starts_with("ONE"));
+    let log = env.json(&["workspace", "log", &agent.id]);
+    assert_eq!(
+        log["checkpoints"].as_array().unwrap().len(),
+        1,
+        "the chain stays"
+    );
+}
+
+#[test]
+fn pr_07_what_a_session_does_there_carries_the_workspace() {
+    let (env, root) = project();
+    let (agent, directory) = apart(&env, &root);
+    let place = directory.display().to_string();
+    let touch = ["exec", "--no-tui", "--", "touch"];
+    let (code, done) = run(&env, &[&["-C", &place], &touch[..], &["made.txt"]].concat());
+    assert_eq!(code, 0, "{done}");
+    let action = text(&done["action_id"]);
+    let made = deliver(&env, &agent);
+    assert!(made["actions"].to_string().contains(&action), "{made}");
+    let entries = env.json(&["trail", "list", "--workspace", &agent.id]);
+    let entries = entries["entries"].as_array().unwrap();
+    let intended = entries
+        .iter()
+        .find(|entry| entry["kind"] == "action_intended");
+    let intended = intended.unwrap_or_else(|| panic!("{entries:#?}"));
+    assert_eq!(intended["action_id"], json!(action));
+    assert_eq!(intended["body"]["workspace_id"], json!(agent.id));
+    let log = env.json(&["-C", &place, "log"]);
+    assert_eq!(log["actions"][0]["workspace_id"], json!(agent.id), "{log}");
+    // Elsewhere nothing is said of it.
+    assert_eq!(run(&env, &[&touch[..], &["here.txt"]].concat()).0, 0);
+    let log = env.json(&["log"]);
+    assert_eq!(log["actions"][0]["workspace_id"], json!(null));
+    assert_eq!(env.json(&["workspace", "verify", &agent.id])["valid"], true);
+}
+
+#[test]
+fn pr_34_a_task_follows_its_workspace_to_the_end() {
+    let env = env();
+    let root = root(&env);
+    let first = env.json(&["task", "create", "write"])["task"].clone();
+    let id = text(&first["task_id"]);
+    let second = env.json(&["task", "create", "review", "--after", &id]);
+    let second = text(&second["task"]["task_id"]);
+    let place = [
+        "--parent",
+        &root.id,
+        "--role",
+        "worker",
+        "--directive",
+        "go",
+    ];
+    let worker = support::create(&env, &[&place[..], &["--task", &id]].concat());
+    assert_eq!(
+        env.json(&["task", "show", &id])["task"]["status"],
+        "in_progress"
+    );
+    let other = below(&env, &root, "worker");
+    assert_eq!(
+        run(&env, &["task", "assign", &second, &other.id]).0,
+        2,
+        "it waits"
+    );
+    let made = record(&env, &worker, "deliver", &Value::Null, "final");
+    complete(&env, &worker);
+    let task = env.json(&["task", "show", &id])["task"].clone();
+    assert_eq!(
+        (&task["status"], &task["checkpoint_ref"]),
+        (&json!("completed"), &made)
+    );
+    env.json(&["workspace", "integrate", &worker.id, "--no-tui"]);
+    assert_eq!(
+        env.json(&["task", "show", &id])["task"]["status"],
+        "integrated"
+    );
+    let assigned = env.json(&["task", "assign", &second, &other.id]);
+    assert_eq!(assigned["task"]["status"], "in_progress");
+    env.json(&["task", "cancel", &second]);
+    assert_eq!(run(&env, &["task", "retry", &second]).0, 2);
+    let listed = env.json(&["task", "list", "--status", "cancelled"]);
+    assert_eq!(listed["tasks"][0]["task_id"], json!(second));
+}
+
+#[test]
+fn pr_20_a_budget_is_enforced_from_what_the_surface_reports() {
+    let env = env();
+    let root = root(&env);
+    let place = [
+        "--parent",
+        &root.id,
+        "--role",
+        "worker",
+        "--directive",
+        "go",
+    ];
+    let worker = support::create(&env, &[&place[..], &["--budget-tokens", "1000"]].concat());
+    let metered = env.json(&["workspace", "meter", &worker.id, "--tokens", "900"]);
+    assert_eq!(metered["meter"]["tokens_consumed"], 900);
+    env.json(&[
+        "workspace",
+        "meter",
+        &worker.id,
+        "--tokens",
+        "200",
+        "--cost",
+        "0.5",
+    ]);
+    let shown = env.json(&["workspace", "show", &worker.id]);
+    assert_eq!(shown["workspace"]["state"], "failed");
+    let kinds = support::kinds(&env, &worker.id);
+    assert!(kinds.contains(&"budget_warning".to_owned()), "{kinds:?}");
+    assert!(kinds.contains(&"budget_exceeded".to_owned()), "{kinds:?}");
+}
