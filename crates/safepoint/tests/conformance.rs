@@ -71,3 +71,25 @@ fn the_map_from_requirements_to_tests_is_true() {
         assert_eq!(document, fresh, "run the test with SAFEPOINT_UPDATE=1");
     }
 }
+
+#[test]
+fn every_rule_of_the_protocol_names_tests_that_are_there() {
+    let document = std::fs::read_to_string(root().join("docs/conformance.md")).unwrap();
+    let known: BTreeSet<String> = tests().into_values().flatten().collect();
+    let row = Regex::new(r"(?m)^\| (R\d\d) \| [^|]+ \| ([^|]+) \|$").unwrap();
+    let name = Regex::new(r"`(\w+)`").unwrap();
+    let mut rules = BTreeSet::new();
+    for captures in row.captures_iter(&document) {
+        let named: Vec<&str> = name
+            .captures_iter(captures.get(2).unwrap().as_str())
+            .map(|found| found.get(1).unwrap().as_str())
+            .collect();
+        assert!(!named.is_empty(), "{} names no test", &captures[1]);
+        for name in named {
+            assert!(known.contains(name), "{} names `{name}`", &captures[1]);
+        }
+        rules.insert(captures[1].to_owned());
+    }
+    let all: BTreeSet<String> = (1..=52).map(|number| format!("R{number:02}")).collect();
+    assert_eq!(rules, all);
+}
