@@ -338,6 +338,32 @@ fn pr_07_what_a_session_does_there_carries_the_workspace() {
 }
 
 #[test]
+fn pr_07_the_directories_of_others_are_out_of_reach() {
+    let (env, root) = project();
+    let ((_, first), (_, second)) = (apart(&env, &root), apart(&env, &root));
+    let place = first.display().to_string();
+    let exec = |words: &[&str]| {
+        let exec = ["-C", &place, "exec", "--no-tui", "--"];
+        run(&env, &[&exec[..], words].concat())
+    };
+    for words in [&["cat", "notes.txt"][..], &["rm", "notes.txt"]] {
+        let (code, done) = exec(words);
+        assert_eq!(code, 0, "its own: {words:?}: {done}");
+    }
+    let other = second.join("notes.txt").display().to_string();
+    for words in [&["cat", &other][..], &["rm", &other]] {
+        let (code, denied) = exec(words);
+        assert_eq!(
+            (code, &denied["denial"]["code"]),
+            (2, &json!("CONTROL_FORBIDDEN")),
+            "{words:?}: {denied}"
+        );
+    }
+    let keys = env.home().join("data/keys").display().to_string();
+    assert_eq!(exec(&["ls", &keys]).0, 2, "nor is anything else of ours");
+}
+
+#[test]
 fn pr_34_a_task_follows_its_workspace_to_the_end() {
     let env = env();
     let root = root(&env);
