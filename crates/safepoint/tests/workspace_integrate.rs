@@ -283,6 +283,25 @@ fn pr_07_a_claim_that_the_directory_does_not_show_is_rejected() {
 }
 
 #[test]
+fn pr_42_statements_name_files_by_the_digest_of_what_they_hold() {
+    use sha2::Digest;
+    let (env, root) = project();
+    env.write("project/gone.txt", "gone\n");
+    let (agent, directory) = apart(&env, &root);
+    change(&directory, "notes.txt", "one", "ONE");
+    fs::remove_file(directory.join("gone.txt")).unwrap();
+    deliver(&env, &agent);
+    let export = ["workspace", "export", &agent.id, "--format", "intoto"];
+    let statement: Value = serde_json::from_str(env.run(&export).stdout.trim()).unwrap();
+    let digest = sha2::Sha256::digest("ONE\ntwo\nthree\nfour\nfive\n");
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(
+        statement["predicate"]["files"],
+        json!([{"name": "gone.txt"}, {"name": "notes.txt", "digest": {"sha256": digest}}])
+    );
+}
+
+#[test]
 fn pr_07_in_a_repository_it_is_a_worktree_and_is_removed_at_the_end() {
     let (env, root) = project();
     git(&env.project(), &["init", "-q", "-b", "main"]);

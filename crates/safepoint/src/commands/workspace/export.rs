@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use safepoint_model::{Digest, Exit, json};
 use safepoint_progress::Workspace;
 use safepoint_progress::record::{self, Record};
+use safepoint_state::State;
+use safepoint_state::tree::{self, Node};
 use safepoint_store::durable::{Access, Replacement};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -92,6 +94,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let workspace = progress.workspace(&id)?;
     let records = progress.log(&id)?;
     let trail = context.trail()?;
+    // Only what has a directory of its own has files that can be looked at.
+    let state = match records.iter().any(|record| record.snapshot.is_some()) {
+        true => Some(context.state()?),
+        false => None,
+    };
     let path = context.output(arguments.out.as_deref())?;
     let mut file = path
         .as_deref()
@@ -101,7 +108,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let mut before: Option<(&Record, Digest)> = None;
     for record in &records {
         let digest = digest_of(record)?;
-        let statement = statement(&workspace, record, digest, before.take())?;
+        let files = files(state.as_ref(), record)?;
+        let statement = statement(&workspace, record, digest, before.take(), files)?;
         let statement = serde_json::to_string(&statement)?;
         let mut line = match arguments.signed {
             true => serde_json::to_string(&trail.envelope(PAYLOAD_TYPE, &statement))?,
@@ -133,14 +141,41 @@ fn canonical(value: &impl Serialize) -> Result<Vec<u8>, CliError> {
     json::canonical_of(value).map_err(|error| CliError::Progress(error.into()))
 }
 
+/// The files that a checkpoint says have changed, each by the digest of what it holds then.
+fn files(state: Option<&State>, record: &Record) -> Result<Vec<Value>, CliError> {
+    let names = record.payload.files_changed.iter();
+    let (Some(state), Some(snapshot)) = (state, &record.snapshot) else {
+        return Ok(names.map(|name| json!({"name": name})).collect());
+    };
+    let snapshot = state.find(snapshot.as_str())?;
+    let objects = state.objects()?;
+    let reader = objects.reader();
+    let mut files = Vec::new();
+    for name in names {
+        let found = tree::entry_at(&reader, &snapshot.record.files, name.as_bytes())?;
+        let digest = match found.map(|entry| entry.node) {
+            Some(Node::File { content, .. }) => {
+                let content = reader.read(content)?;
+                Some(json!({"sha256": Digest::of_parts(&[&content])}))
+            }
+            _ => None,
+        };
+        files.push(match digest {
+            Some(digest) => json!({"name": name, "digest": digest}),
+            None => json!({"name": name}),
+        });
+    }
+    Ok(files)
+}
+
 fn statement<'a>(
     workspace: &'a Workspace,
     record: &'a Record,
     digest: Digest,
     before: Option<(&'a Record, Digest)>,
+    files: Vec<Value>,
 ) -> Result<Statement<'a>, CliError> {
     let proof = record::proof(&record.id, &canonical(record)?);
-    let files = record.payload.files_changed.iter();
     Ok(Statement {
         kind: "https://in-toto.io/Statement/v1",
         subject: [Resource {
@@ -166,7 +201,7 @@ fn statement<'a>(
             payload: json!({
                 "digest": {"sha256": Digest::of_parts(&[&canonical(&record.payload)?])},
             }),
-            files: files.map(|name| json!({"name": name})).collect(),
+            files,
             resource_usage: record.resource_usage,
             snapshot: record.snapshot.as_ref().map(ToString::to_string),
             actions: record.actions.iter().map(ToString::to_string).collect(),
