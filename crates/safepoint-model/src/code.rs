@@ -103,6 +103,7 @@ codes! {
     TrailTampered, "T101", "TRAIL_TAMPERED", Failed, "the trail is not what it was";
     ProofInvalid, "T102", "PROOF_INVALID", Failed, "a proof does not prove what it claims";
     RecordTampered, "T103", "RECORD_TAMPERED", Failed, "a checkpoint in a chain is not what was written";
+    WitnessRefused, "T104", "WITNESS_REFUSED", Failed, "a witness did not cosign the head of the trail";
     CheckpointRequired, "F501", "CHECKPOINT_REQUIRED", Denied, "a change needs a valid checkpoint, and has none";
     ApprovalRequired, "F502", "APPROVAL_REQUIRED", Denied, "a change needs a person's approval, and has none";
     RollbackFailed, "F503", "ROLLBACK_FAILED", Failed, "a checkpoint cannot be restored; the tree is untouched";
@@ -136,6 +137,7 @@ codes! {
     StoreFailed, "S509", "STORE_FAILED", Unavailable, "a statement or a file operation failed";
     StoreUnconfirmed, "S510", "STORE_UNCONFIRMED", Unavailable, "the change is recorded, but what follows a commit failed";
     StoreCapReached, "S511", "STORE_CAP_REACHED", Unavailable, "the object store may not grow any more";
+    ServiceFailed, "S512", "SERVICE_FAILED", Unavailable, "a service that was named does not answer, or does not take what it is sent";
     KeyMissing, "I601", "KEY_MISSING", Identity, "the key that signs the trail is not here";
     KeyInvalid, "I602", "KEY_INVALID", Identity, "a key file holds something else";
     DatabaseRefused, "I604", "DATABASE_REFUSED", Identity, "a database does not let us in";

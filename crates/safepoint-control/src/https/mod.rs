@@ -40,6 +40,8 @@ pub enum Reach {
     Public,
     /// Private networks and this machine, too.
     AlsoPrivate,
+    /// Wherever a person says who gives the address by hand; this machine without encryption, too.
+    AsNamed,
 }
 
 /// Why a message has no answer.
@@ -92,9 +94,12 @@ pub(crate) struct Post<'a> {
 }
 
 /// What came back.
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) body: Vec<u8>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status of HTTP.
+    pub status: u16,
+    /// What was said.
+    pub body: Vec<u8>,
 }
 
 impl Default for Https {
@@ -137,13 +142,31 @@ impl Https {
         }
     }
 
+    /// Sends something to an address that a person gave by hand, and waits for the answer.
+    ///
+    /// It may lie in a private network. On this machine alone, `http:` is used as well.
+    pub fn send(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Answer, HttpsError> {
+        self.post(&Post {
+            url,
+            reach: Reach::AsNamed,
+            timeout: LONGEST_WAIT,
+            headers,
+            body,
+        })
+    }
+
     /// Sends a message and waits for its answer.
     pub(crate) fn post(&self, post: &Post<'_>) -> Result<Answer, HttpsError> {
         let target = Target::read(post.url, post.reach)?;
         // An agent of its own: a connection that was made under another
         // reach must never be used again.
         let agent = Agent::with_parts(
-            self.config(post.timeout),
+            self.config(post),
             DefaultConnector::default(),
             Guard {
                 reach: post.reach,
@@ -171,13 +194,13 @@ impl Https {
         })
     }
 
-    fn config(&self, timeout: Duration) -> Config {
+    fn config(&self, post: &Post<'_>) -> Config {
         Config::builder()
-            .https_only(true)
+            .https_only(post.reach != Reach::AsNamed)
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None) // it would look names up itself, past the check
-            .timeout_global(Some(timeout.min(LONGEST_WAIT)))
+            .timeout_global(Some(post.timeout.min(LONGEST_WAIT)))
             .max_idle_connections(0)
             .max_response_header_size(16 << 10)
             .user_agent(concat!("safepoint/", env!("CARGO_PKG_VERSION")))
@@ -206,6 +229,7 @@ impl Resolver for Guard {
         for socket in found.iter() {
             self.reach
                 .check(socket.ip())
+                .and_then(|()| target::check_encryption(uri, socket.ip()))
                 .map_err(|error| Error::Other(Box::new(error)))?;
         }
         Ok(found)

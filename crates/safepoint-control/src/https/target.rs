@@ -21,7 +21,8 @@ impl Target {
         let Ok(uri) = url.parse::<Uri>() else {
             return refused("it is not one of the form `https://HOST/PATH`");
         };
-        if uri.scheme() != Some(&Scheme::HTTPS) {
+        let plain = reach == Reach::AsNamed && uri.scheme() == Some(&Scheme::HTTP);
+        if uri.scheme() != Some(&Scheme::HTTPS) && !plain {
             return refused("only `https:` is used");
         }
         let Some(authority) = uri.authority() else {
@@ -38,7 +39,10 @@ impl Target {
         }
         match read_host(host) {
             Some(Host::Name) => {}
-            Some(Host::Number(found)) => reach.check(found)?,
+            Some(Host::Number(found)) => {
+                reach.check(found)?;
+                check_encryption(&uri, found)?;
+            }
             None => return refused("its host is neither a name nor an address in the usual form"),
         }
         Ok(Self { uri })
@@ -53,6 +57,17 @@ pub(crate) fn shown_origin(url: &str) -> String {
             .map(|authority| format!("https://{authority}"))
             .unwrap_or_default(),
         Err(_) => "an address that cannot be used".to_owned(),
+    }
+}
+
+/// Refuses to go without encryption to anywhere but this machine.
+pub(super) fn check_encryption(uri: &Uri, found: IpAddr) -> Result<(), HttpsError> {
+    let plain = uri.scheme() != Some(&Scheme::HTTPS);
+    match plain && !found.to_canonical().is_loopback() {
+        true => Err(HttpsError::Address(
+            "`http:` is used on this machine alone: write `https:`",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -86,7 +101,7 @@ impl Reach {
     /// Refuses an address that lies outside.
     pub(super) fn check(self, found: IpAddr) -> Result<(), HttpsError> {
         match self {
-            Self::AlsoPrivate => Ok(()),
+            Self::AlsoPrivate | Self::AsNamed => Ok(()),
             Self::Public if address::is_public(found) => Ok(()),
             Self::Public => Err(HttpsError::Private),
         }
@@ -172,6 +187,31 @@ mod tests {
             assert_eq!(refusal(url), HttpsError::Private, "{url}");
             assert!(Target::read(url, Reach::AlsoPrivate).is_ok(), "{url}");
         }
+    }
+
+    #[test]
+    fn tr_06_without_encryption_nothing_leaves_this_machine() {
+        for (url, allowed) in [
+            ("http://127.0.0.1:4318/v1/traces", true),
+            ("http://[::1]:4318/", true),
+            ("http://localhost:4318/", true), // its addresses are checked when they are known
+            ("http://10.0.0.1/", false),
+            ("http://8.8.8.8/", false),
+            ("https://10.0.0.1/", true),
+            ("https://8.8.8.8/", true),
+            ("ftp://127.0.0.1/", false),
+        ] {
+            let read = Target::read(url, Reach::AsNamed);
+            assert_eq!(read.is_ok(), allowed, "{url}: {read:?}");
+        }
+        for reach in [Reach::Public, Reach::AlsoPrivate] {
+            assert!(Target::read("http://127.0.0.1/", reach).is_err());
+        }
+        let plain: Uri = "http://localhost/".parse().unwrap();
+        let loopback = "127.0.0.1".parse().unwrap();
+        assert!(check_encryption(&plain, loopback).is_ok());
+        assert!(check_encryption(&plain, "10.0.0.1".parse().unwrap()).is_err());
+        assert!(check_encryption(&plain, "::ffff:127.0.0.1".parse().unwrap()).is_ok());
     }
 
     #[test]
