@@ -1,5 +1,7 @@
 //! One entry of the trail, and the bytes that are hashed for it.
 
+use std::borrow::Cow;
+
 use safepoint_model::{ActionId, Digest, EntryId, Frame, Timestamp, split_frame};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -118,6 +120,15 @@ impl Entry {
         frame.as_bytes().to_vec()
     }
 
+    /// The body, byte for byte as it was hashed. One that is no JSON any more has been
+    /// tampered with, and is a text.
+    pub(crate) fn raw_body(&self) -> Result<Cow<'_, RawValue>, serde_json::Error> {
+        match serde_json::from_str::<&RawValue>(&self.body) {
+            Ok(body) => Ok(Cow::Borrowed(body)),
+            Err(_) => serde_json::value::to_raw_value(&self.body).map(Cow::Owned),
+        }
+    }
+
     /// Reads an entry back from its leaf; `None` when it is not one.
     pub fn from_leaf(leaf: &[u8]) -> Option<Self> {
         let parts = split_frame(leaf)?;
@@ -179,17 +190,7 @@ impl Serialize for Entry {
             prev_hash: Option<Digest>,
             hash: Digest,
         }
-        // Raw, so that the body leaves byte for byte as it was hashed. One that
-        // is no JSON any more has been tampered with, and leaves as a text.
-        let quoted;
-        let body = match serde_json::from_str::<&RawValue>(&self.body) {
-            Ok(body) => body,
-            Err(_) => {
-                quoted = serde_json::value::to_raw_value(&self.body)
-                    .map_err(serde::ser::Error::custom)?;
-                &*quoted
-            }
-        };
+        let body = self.raw_body().map_err(serde::ser::Error::custom)?;
         Wire {
             id: &self.id,
             seq: self.seq,
@@ -198,7 +199,7 @@ impl Serialize for Entry {
             actor: &self.actor,
             kind: &self.kind,
             action_id: &self.action_id,
-            body,
+            body: &body,
             prev_hash: self.prev_hash,
             hash: self.hash,
         }

@@ -66,6 +66,15 @@ pub enum TrailError {
         size: u64,
     },
 
+    /// A directory of tiles that cannot be continued.
+    #[error("the tiles at `{}` cannot be continued: {reason}", path.display())]
+    Tiles {
+        /// The directory, or what in it is wrong.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+
     /// A body that is not within RFC 8785.
     #[error("the body of an entry cannot be written as canonical JSON")]
     Body(#[from] json::WriteError),

@@ -7,9 +7,13 @@
 
 mod append;
 mod blocks;
-mod dsse;
+pub mod bundle;
+pub mod cosign;
+mod cosigned;
+pub mod dsse;
 mod entry;
 mod error;
+pub mod export;
 pub mod head;
 mod names;
 pub mod note;
@@ -19,6 +23,7 @@ mod query;
 pub mod redact;
 mod shape;
 mod stored;
+pub mod tiles;
 mod trail;
 pub mod tree;
 mod verify;

@@ -112,6 +112,11 @@ impl Signer {
         BASE64.encode(self.key.sign(text.as_bytes()).to_bytes())
     }
 
+    /// The signature of bytes that say themselves what they are, and are no head.
+    pub(crate) fn sign_bytes(&self, bytes: &[u8]) -> [u8; 64] {
+        self.key.sign(bytes).to_bytes()
+    }
+
     /// The note with this signature under it. `text` ends with a newline.
     pub fn sign(&self, text: &str) -> String {
         let signature = self.key.sign(text.as_bytes());
@@ -130,11 +135,9 @@ impl fmt::Debug for Signer {
 
 impl PublicKey {
     fn new(name: &str, key: VerifyingKey) -> Self {
-        let digest = Digest::of_parts(&[name.as_bytes(), b"\n", &[ED25519], key.as_bytes()]);
-        let [a, b, c, d, ..] = *digest.as_bytes();
         Self {
             name: name.to_owned(),
-            id: [a, b, c, d],
+            id: key_id(name, ED25519, key.as_bytes()),
             key,
         }
     }
@@ -153,6 +156,12 @@ impl PublicKey {
         let note = format!("{text}\n— {} {}\n", self.name, BASE64.encode(bytes));
         self.open(&note)?;
         Ok(note)
+    }
+
+    /// Whether this is the key's signature of `bytes`.
+    pub fn has_signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
+        Signature::from_slice(signature)
+            .is_ok_and(|signature| self.key.verify_strict(bytes, &signature).is_ok())
     }
 
     /// The key itself.
@@ -220,7 +229,7 @@ impl FromStr for PublicKey {
     }
 }
 
-fn valid_name(name: &str) -> Result<(), NoteError> {
+pub(crate) fn valid_name(name: &str) -> Result<(), NoteError> {
     let forbidden = |c: char| c == '+' || c.is_whitespace() || c.is_control();
     if name.is_empty() || name.contains(forbidden) {
         return Err(NoteError::Name);
@@ -230,6 +239,12 @@ fn valid_name(name: &str) -> Result<(), NoteError> {
 
 /// Splits `NAME+HASH+BASE64(0x01 || KEY)`.
 fn split_key(text: &str) -> Option<(&str, [u8; 4], [u8; 32])> {
+    let (name, id, algorithm, key) = split_any_key(text)?;
+    (algorithm == ED25519).then_some((name, id, key))
+}
+
+/// The same, whatever the algorithm of the 32 bytes is.
+pub(crate) fn split_any_key(text: &str) -> Option<(&str, [u8; 4], u8, [u8; 32])> {
     let (name, rest) = text.split_once('+')?;
     let (id, data) = rest.split_once('+')?;
     let id = (id.len() == 8)
@@ -237,10 +252,14 @@ fn split_key(text: &str) -> Option<(&str, [u8; 4], [u8; 32])> {
         .to_be_bytes();
     let data = BASE64.decode(data).ok()?;
     let (algorithm, key) = data.split_first()?;
-    if *algorithm != ED25519 {
-        return None;
-    }
-    Some((name, id, key.try_into().ok()?))
+    Some((name, id, *algorithm, key.try_into().ok()?))
+}
+
+/// The id of a key in signature lines.
+pub(crate) fn key_id(name: &str, algorithm: u8, key: &[u8; 32]) -> [u8; 4] {
+    let digest = Digest::of_parts(&[name.as_bytes(), b"\n", &[algorithm], key]);
+    let [a, b, c, d, ..] = *digest.as_bytes();
+    [a, b, c, d]
 }
 
 fn encode_key(key: &[u8; 32]) -> String {
@@ -254,10 +273,10 @@ fn hex(id: &[u8; 4]) -> String {
 }
 
 /// The signature lines of a note: names and bytes.
-type Signatures<'a> = Vec<(&'a str, Vec<u8>)>;
+pub(crate) type Signatures<'a> = Vec<(&'a str, Vec<u8>)>;
 
 /// Splits a note, and refuses one with anything out of order, in lines of strangers too.
-fn split_note(note: &str) -> Result<(&str, Signatures<'_>), NoteError> {
+pub(crate) fn split_note(note: &str) -> Result<(&str, Signatures<'_>), NoteError> {
     if note.len() > LARGEST_NOTE || note.contains(|c| c < ' ' && c != '\n') {
         return Err(NoteError::Shape);
     }

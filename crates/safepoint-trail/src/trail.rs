@@ -7,6 +7,7 @@ use safepoint_model::{Clock, Digest, Entropy, Timestamp};
 use safepoint_store::{Blobs, Component, Durability, Migration, Sql, Store, StoreError};
 
 use crate::append::{Appender, Draft, Prepared, State, each_leaf_hash};
+use crate::dsse::Envelope;
 use crate::head::SignedHead;
 use crate::note::PublicKey;
 use crate::origin::{self, Copy, Log, Other};
@@ -57,6 +58,13 @@ pub struct Trail {
     store: Arc<Store>,
     appender: Arc<Appender>,
     copy: Copy,
+}
+
+/// What proves that a trail continues an older one.
+pub(crate) struct Consistency {
+    pub(crate) old_root: Digest,
+    pub(crate) path: Vec<Digest>,
+    pub(crate) head: SignedHead,
 }
 
 /// An open transaction that can also add entries.
@@ -225,9 +233,9 @@ impl Trail {
         self.appender.signer.signature(&statement)
     }
 
-    /// The signature of a text that says itself what it is for, in base64.
-    pub(crate) fn signature(&self, text: &str) -> String {
-        self.appender.signer.signature(text)
+    /// An in-toto statement in an envelope that the key of this trail signs.
+    pub fn envelope(&self, statement: &[u8]) -> Envelope {
+        Envelope::sign(&self.appender.signer, statement)
     }
 
     /// Takes secrets out of what leaves by another way, as they are taken out of entries.
@@ -257,18 +265,36 @@ impl Trail {
     ///
     /// It is checked before it is given away: an entry that was tampered with has none.
     pub fn prove(&self, entry: &Entry) -> Result<String, TrailError> {
-        let head = self.witnessed_head()?;
+        self.prove_under(entry, &self.witnessed_head()?)
+    }
+
+    /// The same under a head that the copy outside the database covers.
+    pub(crate) fn prove_under(
+        &self,
+        entry: &Entry,
+        head: &SignedHead,
+    ) -> Result<String, TrailError> {
         let leaf = tree::leaf_hash(&entry.to_leaf());
         let path = self.proven(
             |witness| tree::prove_inclusion(witness, entry.seq, head.size()),
             |path| tree::includes(&leaf, entry.seq, head.size(), &head.root(), path),
             entry.seq,
         )?;
-        Ok(proof::write_inclusion(entry, &path, &head))
+        Ok(proof::write_inclusion(entry, &path, head))
     }
 
     /// The proof that the first `old_size` entries are still the first ones.
     pub fn prove_consistency(&self, old_size: u64) -> Result<String, TrailError> {
+        let Consistency {
+            old_root,
+            path,
+            head,
+        } = self.consistency(old_size)?;
+        Ok(proof::write_consistency(old_size, &old_root, &path, &head))
+    }
+
+    /// The same, before it is written.
+    pub(crate) fn consistency(&self, old_size: u64) -> Result<Consistency, TrailError> {
         let head = self.witnessed_head()?;
         if old_size > head.size() {
             return Err(TrailError::NotFound(format!(
@@ -286,8 +312,11 @@ impl Trail {
             },
             old_size,
         )?;
-        let old_root = old_root()?;
-        Ok(proof::write_consistency(old_size, &old_root, &path, &head))
+        Ok(Consistency {
+            old_root: old_root()?,
+            path,
+            head,
+        })
     }
 
     /// A path of hashes that holds; made anew once where a power cut has taken some.
@@ -329,7 +358,7 @@ impl Trail {
     }
 
     /// The head outside the database, brought up to the one inside first.
-    fn witnessed_head(&self) -> Result<SignedHead, TrailError> {
+    pub(crate) fn witnessed_head(&self) -> Result<SignedHead, TrailError> {
         let stored = self.head()?;
         let witnessed = self.witness().head()?.map_err(TrailError::Tampered)?;
         if witnessed.size() >= stored.size() {

@@ -107,11 +107,15 @@ impl Trail {
             outside.as_ref().err().cloned(),
             inside.err().map(|reason| Bad::at(witnessed, reason)),
         ];
-        let first_bad = found.into_iter().flatten().min_by_key(|bad| bad.seq);
+        let mut first_bad = found.into_iter().flatten().min_by_key(|bad| bad.seq);
         if first_bad.is_none() && suspect.is_some() {
             // The entries give the root that was signed, so it is the hashes
             // outside that are damaged: a power cut took them.
             self.rebuild_witness()?;
+        }
+        if first_bad.is_none() {
+            // What is left is a trail that was exchanged with its copy and its key.
+            first_bad = self.contradicted()?;
         }
         Ok(Verification {
             checked,

@@ -12,6 +12,7 @@
 //! | `hashes.1` … | the roots of complete subtrees of 256, 65,536 … leaves |
 //! | `head` | two slots of 512 bytes, each a signed head padded with newlines |
 //! | `store` | the address of the store, without password |
+//! | `cosigned/` | the newest head that each independent witness has cosigned |
 //!
 //! Hashes are written at fixed places before the head that covers them, and
 //! the two slots take turns, each no larger than a disk sector. So a killed
@@ -104,6 +105,11 @@ impl Witness {
             state: Mutex::default(),
             covered: AtomicU64::new(0),
         }))
+    }
+
+    /// Where the files are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// How many entries the head covered when this process last saw it. Reads no file, and

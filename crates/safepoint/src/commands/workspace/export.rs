@@ -18,9 +18,6 @@ use crate::console::count;
 use crate::context::Context;
 use crate::error::CliError;
 
-/// What a statement is, in an envelope.
-const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
-
 /// What is said of a checkpoint: docs/formats/record.md.
 const PREDICATE_TYPE: &str = "urn:safepoint:predicate:record:v1";
 
@@ -112,7 +109,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         let statement = statement(&workspace, record, digest, before.take(), files)?;
         let statement = serde_json::to_string(&statement)?;
         let mut line = match arguments.signed {
-            true => serde_json::to_string(&trail.envelope(PAYLOAD_TYPE, &statement))?,
+            true => serde_json::to_string(&trail.envelope(statement.as_bytes()))?,
             false => statement,
         };
         line.push('\n');
