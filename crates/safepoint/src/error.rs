@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use safepoint_authority::DenialCode;
-use safepoint_control::ControlError;
+use safepoint_control::{ControlError, HttpsError};
 use safepoint_database::{AddressError, DatabaseError};
 use safepoint_model::yaml::YamlError;
 use safepoint_model::{Code, Exit};
@@ -16,6 +16,7 @@ use safepoint_progress::ProgressError;
 use safepoint_state::{Ending, StateError};
 use safepoint_store::{LocationError, StoreError};
 use safepoint_trail::TrailError;
+use safepoint_trail::cosign::WitnessError;
 use safepoint_trail::proof::ProofError;
 use serde::Serialize;
 
@@ -61,6 +62,18 @@ pub(crate) enum CliError {
     WithReply(Box<FailedReply>),
     #[error(transparent)]
     Proof(#[from] ProofError),
+    /// A service that was named on the command line has no answer.
+    #[error("the {what} cannot be reached")]
+    Service {
+        what: &'static str,
+        #[source]
+        error: HttpsError,
+    },
+    /// It has one, and it is no.
+    #[error("the collector does not take spans: {0}")]
+    Collector(String),
+    #[error(transparent)]
+    Witness(#[from] WitnessError),
     #[error("cannot {action} `{}`", path.display())]
     File {
         action: &'static str,
@@ -234,6 +247,12 @@ fn explain(error: &CliError) -> Explanation {
             None,
             hint("ask for the proof again, and check that the key is that of its trail"),
         ),
+        CliError::Service { .. } | CliError::Collector(_) => (
+            Code::ServiceFailed,
+            None,
+            hint("check the address; what was sent can be sent again, since ids stay the same"),
+        ),
+        CliError::Witness(error) => (Code::WitnessRefused, None, hint(explain_witness(error))),
         CliError::File { path, error, .. } => {
             let code = match error.kind() {
                 std::io::ErrorKind::NotFound => Code::NotFound,
@@ -318,6 +337,24 @@ fn explain_store(error: &StoreError) -> Explanation {
     (code, location, Some(suggestion.to_owned()))
 }
 
+fn explain_witness(error: &WitnessError) -> &'static str {
+    match error {
+        WitnessError::OtherSize(_) => {
+            "it is more than this trail has, or changes all the time: `safepoint trail verify` checks the trail"
+        }
+        WitnessError::Fork | WitnessError::NotConsistent => {
+            "`safepoint trail verify` checks this trail; ask the witness's operator what it has seen"
+        }
+        WitnessError::UnknownLog | WitnessError::UnknownKey => {
+            "`safepoint trail head --json` prints the key that its operator needs"
+        }
+        WitnessError::Status(_) | WitnessError::Shape(_) => {
+            "check that the address is the one below which the witness has `add-checkpoint`"
+        }
+        WitnessError::Unsigned(_) => "check that `--key` is the key of this witness",
+    }
+}
+
 fn explain_trail(error: &TrailError) -> Explanation {
     let hint = |text: &str| Some(text.to_owned());
     match error {
@@ -354,6 +391,11 @@ fn explain_trail(error: &TrailError) -> Explanation {
             hint(
                 "restore it from a backup, or run `safepoint init --start-anew` to begin a new trail that records the loss",
             ),
+        ),
+        TrailError::Tiles { path, .. } => (
+            Code::InvalidInput,
+            Some(path.display().to_string()),
+            hint("name an empty directory, or one that holds tiles of this trail"),
         ),
         TrailError::Body(_) => (
             Code::InvalidInput,

@@ -100,12 +100,12 @@ fn document(result: &Result<Proven, ProofError>, key: &PublicKey) -> Result<Chec
         Ok(Proven::Inclusion { entry, head }) => {
             checked.kind = Some("inclusion");
             checked.entry = Some(serde_json::to_value(entry)?);
-            checked.head = Some(HeadDocument::new(head, key));
+            checked.head = Some(HeadDocument::new(head, key, &[]));
         }
         Ok(Proven::Consistency { old_size, head, .. }) => {
             checked.kind = Some("consistency");
             checked.old_size = Some(*old_size);
-            checked.head = Some(HeadDocument::new(head, key));
+            checked.head = Some(HeadDocument::new(head, key, &[]));
         }
     }
     Ok(checked)
@@ -132,7 +132,7 @@ fn show(result: &Result<Proven, ProofError>, width: usize) -> String {
     }
 }
 
-fn read_key(directory: &Path, key: &str) -> Result<PublicKey, CliError> {
+pub(super) fn read_key(directory: &Path, key: &str) -> Result<PublicKey, CliError> {
     let from_file = std::fs::read_to_string(directory.join(key));
     let text = from_file.as_deref().unwrap_or(key);
     text.parse().map_err(
@@ -143,7 +143,7 @@ fn read_key(directory: &Path, key: &str) -> Result<PublicKey, CliError> {
     )
 }
 
-fn read(directory: &Path, file: &Path) -> Result<String, CliError> {
+pub(super) fn read(directory: &Path, file: &Path) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     let result = if file == Path::new("-") {
         std::io::stdin().read_to_end(&mut bytes).map(drop)

@@ -1,5 +1,7 @@
 //! `safepoint trail …`: the record of everything.
 
+pub(crate) mod bundle;
+pub(crate) mod check_bundle;
 pub(crate) mod check_proof;
 pub(crate) mod export;
 pub(super) mod filter;
@@ -7,8 +9,11 @@ pub(crate) mod head;
 pub(crate) mod list;
 pub(crate) mod note;
 pub(crate) mod prove;
+mod send;
 pub(crate) mod show;
+pub(crate) mod tiles;
 pub(crate) mod verify;
+pub(crate) mod witness;
 
 pub(super) use filter::moment;
 
@@ -31,14 +36,22 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Check every entry, chain, hash and signature, and name the first bad one
     Verify,
-    /// Print the signed head
-    Head,
+    /// Print the signed head, and who has cosigned it
+    Head(head::Arguments),
     /// Write a proof that a stranger can check without this store
     Prove(prove::Arguments),
     /// Check a proof with nothing but the public key
     CheckProof(check_proof::Arguments),
     /// Write entries out for other tools
     Export(export::Arguments),
+    /// Write the log as files that anybody can serve and check (C2SP tlog-tiles)
+    Tiles(tiles::Arguments),
+    /// Have an independent witness cosign the head (C2SP tlog-witness)
+    Witness(witness::Arguments),
+    /// Write the evidence of a session into one file that a stranger can check
+    Bundle(bundle::Arguments),
+    /// Check such a file with nothing but the public key
+    CheckBundle(check_bundle::Arguments),
     /// Add a remark of your own
     Note(note::Arguments),
 }
@@ -48,7 +61,7 @@ impl Command {
     pub(crate) fn is_reading(&self) -> bool {
         matches!(
             self,
-            Self::List(_) | Self::Show(_) | Self::Verify | Self::Head
+            Self::List(_) | Self::Show(_) | Self::Verify | Self::Head(_)
         )
     }
 }
@@ -58,10 +71,14 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::List(arguments) => list::run(context, &arguments),
         Command::Show(arguments) => show::run(context, &arguments),
         Command::Verify => verify::run(context),
-        Command::Head => head::run(context),
+        Command::Head(arguments) => head::run(context, &arguments),
         Command::Prove(arguments) => prove::run(context, &arguments),
         Command::CheckProof(arguments) => check_proof::run(context, &arguments),
         Command::Export(arguments) => export::run(context, &arguments),
+        Command::Tiles(arguments) => tiles::run(context, &arguments),
+        Command::Witness(arguments) => witness::run(context, &arguments),
+        Command::Bundle(arguments) => bundle::run(context, &arguments),
+        Command::CheckBundle(arguments) => check_bundle::run(context, &arguments),
         Command::Note(arguments) => note::run(context, arguments),
     }
 }
