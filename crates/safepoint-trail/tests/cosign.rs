@@ -1,11 +1,6 @@
 //! Cosignatures: those of the specification, of a witness that we play, and forged ones.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "tests"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

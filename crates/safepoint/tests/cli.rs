@@ -1,5 +1,8 @@
 //! The command line as people and scripts meet it.
 
+#[path = "support/witness.rs"]
+mod witness;
+
 use insta::assert_snapshot;
 use testkit::TestEnv;
 
@@ -381,6 +384,20 @@ fn su_02_what_is_printed_fits_its_schema() {
         made["token"].as_str().unwrap(),
     );
     let record = r#"{"type": "artifact", "payload": {"files_changed": ["a"], "content": "", "artifacts": [1]}, "intent": "see", "parent": null, "status": "final", "confidence": "low", "resource_usage": {"wall_time": 1.5}}"#;
+    let mut played = witness::Witness::new(1);
+    let witness_key = played.printed();
+    let url = witness::serve(move |asked| played.answer(asked));
+    let witness = [
+        "trail",
+        "witness",
+        &format!("{url}/w"),
+        "--key",
+        &witness_key,
+    ];
+    let [tiles, bundle, out] = ["tiles", "bundle", "spans"].map(|name| {
+        let path = env.root().join(name);
+        path.display().to_string()
+    });
     for (name, arguments) in [
         ("init", &["init"][..]),
         ("checkpoint", &["checkpoint", "--reason", "second"]),
@@ -419,6 +436,25 @@ fn su_02_what_is_printed_fits_its_schema() {
         (
             "trail-check-proof",
             &["trail", "check-proof", "/dev/null", "--key", &key],
+        ),
+        (
+            "trail-export",
+            &["trail", "export", "--format", "otlp", "--out", &out],
+        ),
+        ("trail-tiles", &["trail", "tiles", &tiles]),
+        ("trail-witness", &witness),
+        ("trail-head", &["trail", "head"]),
+        (
+            "trail-bundle",
+            &["trail", "bundle", session, "--out", &bundle],
+        ),
+        (
+            "trail-check-bundle",
+            &["trail", "check-bundle", &bundle, "--key", &key],
+        ),
+        (
+            "trail-check-bundle",
+            &["trail", "check-bundle", "/dev/null", "--key", &key],
         ),
         ("error", &["trail", "show", "77"]),
         ("error", &["bogus"]),
