@@ -1,6 +1,6 @@
 //! Evidence of a session, checked by somebody without a store.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use safepoint_model::Digest;
 use safepoint_store::Durability;

@@ -408,6 +408,48 @@ on_every_store! {
 }
 
 #[test]
+fn tr_07_what_was_denied_and_then_allowed_is_no_denial() {
+    let room = Room::new(Database::Sqlite);
+    let trail = room.trail();
+    let append = |kind: &str, action: Option<u64>, body: Value| {
+        room.clock.move_by(1_000);
+        let draft = Draft {
+            stream: SESSION.parse().unwrap(),
+            actor: "agent:x".parse().unwrap(),
+            kind: kind.parse().unwrap(),
+            action_id: action.map(|number| act(number).parse().unwrap()),
+            body,
+        };
+        trail.append(draft, Durability::Sync).unwrap();
+    };
+    append("SessionStarted", None, json!({}));
+    append("CheckpointBlocked", None, json!({"reason": "not now"}));
+    append("ActionRequested", Some(1), json!({"action_id": "git.push"}));
+    append("ActionDenied", Some(1), json!({"reason": "ask first"}));
+    append(
+        "ActionRequested",
+        Some(1),
+        json!({"action_id": "git.push", "again": true}),
+    );
+    append("ActionAllowed", Some(1), json!({"reason": "answered"}));
+    let spans = spans(&export(&trail, Format::Otlp, &room.entries(&trail)));
+    let session = spans.iter().find(|span| span["name"] == "invoke_agent x");
+    assert_eq!(
+        session.unwrap()["status"],
+        json!({}),
+        "a gate is no end of a session"
+    );
+    let action = spans
+        .iter()
+        .find(|span| span["name"] == "execute_tool git.push")
+        .unwrap();
+    assert_eq!(action["status"], json!({}), "how it ended is not known yet");
+    let attributes = attributes(action);
+    assert_eq!(attributes["safepoint.decision"], "allow");
+    assert!(!attributes.contains_key("safepoint.outcome"));
+}
+
+#[test]
 fn tr_07_an_altered_statement_is_refused() {
     let room = Room::new(Database::Sqlite);
     let trail = recorded(&room);

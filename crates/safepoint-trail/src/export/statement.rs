@@ -202,14 +202,17 @@ impl<'a> Told<'a> {
                 told.agent.get_or_insert(agent);
             }
             keep(&mut told.summary, body.summary());
-            if matches!(group.key, Key::Action(_)) {
-                keep(&mut told.operation, body.operation());
-            }
+            keep(&mut told.operation, body.operation());
             if let Some(parameters) = body.parameters().filter(|_| part == Part::Proposal) {
                 keep(&mut told.arguments, Some(&parameters.to_string()));
             }
             if let Some(undone) = body.text("undoes") {
                 told.undoes = undone.parse().ok();
+            }
+            told.ended = Some(entry.time);
+            told.began.get_or_insert(entry.time);
+            if matches!(group.key, Key::Stream(_)) {
+                continue; // what is decided on the way is no outcome of a session
             }
             if let Some(decision) = decision(part, &body) {
                 told.decision = Some(decision);
@@ -219,14 +222,13 @@ impl<'a> Told<'a> {
                 Part::Proposal => {
                     proposed.get_or_insert(entry.time);
                 }
+                Part::Leave => told.outcome = None, // it was denied, and asked for again
                 Part::Outcome | Part::Return | Part::Denial => {
                     concluded = Some(entry.time);
                     told.outcome = outcome(part, entry.kind.as_str(), &body, told.outcome);
                 }
                 _ => {}
             }
-            told.ended = Some(entry.time);
-            told.began.get_or_insert(entry.time);
         }
         told.began = proposed.or(told.began);
         told.ended = concluded.or(told.ended);

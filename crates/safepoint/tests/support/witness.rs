@@ -1,5 +1,7 @@
 //! A little HTTP server on this machine, and a witness that answers by it.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
