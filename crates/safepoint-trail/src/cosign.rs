@@ -14,6 +14,7 @@ use safepoint_model::{Digest, Timestamp};
 
 use crate::head::SignedHead;
 use crate::note::{NoteError, key_id, split_any_key, split_note, valid_name};
+use crate::proof::decimal;
 
 /// The algorithm byte of timestamped Ed25519 cosignatures.
 const COSIGNATURE: u8 = 0x04;
@@ -180,12 +181,6 @@ pub fn answer(
         422 => Err(WitnessError::NotConsistent),
         other => Err(WitnessError::Status(other)),
     }
-}
-
-/// A number without leading zeroes or sign.
-fn decimal(text: &str) -> Option<u64> {
-    let number: u64 = text.parse().ok()?;
-    (number.to_string() == text).then_some(number)
 }
 
 impl FromStr for WitnessKey {

@@ -162,7 +162,7 @@ fn hash(line: &str) -> Option<Digest> {
 }
 
 /// A number without leading zeroes or sign.
-fn decimal(text: &str) -> Option<u64> {
+pub(crate) fn decimal(text: &str) -> Option<u64> {
     let number: u64 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
 }

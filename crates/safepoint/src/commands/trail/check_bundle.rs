@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use safepoint_model::{Exit, text};
 use safepoint_trail::bundle::{self, CheckedBundle};
+use safepoint_trail::note::PublicKey;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::check_proof::{read, read_key};
+use super::check_proof::{WHERE_KEYS_ARE, read, read_key};
 use super::head::HeadDocument;
 use crate::console::{BAD, FAINT, GOOD, count};
 use crate::context::Context;
@@ -46,7 +47,7 @@ pub(crate) struct CheckReply {
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let directory = context.directory.clone();
-    let key = read_key(&directory, &arguments.key)?;
+    let key: PublicKey = read_key(&directory, &arguments.key, WHERE_KEYS_ARE)?;
     let text = read(&directory, &arguments.file)?;
     let reply = match bundle::check(&text, &key) {
         Ok(checked) => {

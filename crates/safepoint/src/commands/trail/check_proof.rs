@@ -2,10 +2,11 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use safepoint_model::{Exit, text};
 use safepoint_trail::head::SignedHead;
-use safepoint_trail::note::PublicKey;
+use safepoint_trail::note::{NoteError, PublicKey};
 use safepoint_trail::proof::{self, ProofError, Proven};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +16,9 @@ use super::{EntryDocument, line};
 use crate::console::{BAD, FAINT, GOOD, Mode, count};
 use crate::context::Context;
 use crate::error::CliError;
+
+/// What to do about a key that is none.
+pub(super) const WHERE_KEYS_ARE: &str = "`safepoint trail head --json` prints the key of a trail";
 
 /// Arguments of `trail check-proof`
 #[derive(Debug, clap::Args)]
@@ -49,7 +53,7 @@ pub(crate) struct Checked {
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let directory = context.directory.clone();
-    let key = read_key(&directory, &arguments.key)?;
+    let key: PublicKey = read_key(&directory, &arguments.key, WHERE_KEYS_ARE)?;
     let text = read(&directory, &arguments.file)?;
     let mut result = proof::check(&text, &key);
     if matches!(result, Ok(Proven::Inclusion { .. })) && arguments.old.is_some() {
@@ -132,15 +136,18 @@ fn show(result: &Result<Proven, ProofError>, width: usize) -> String {
     }
 }
 
-pub(super) fn read_key(directory: &Path, key: &str) -> Result<PublicKey, CliError> {
+/// The key that `--key` means: itself, or a file that holds it.
+pub(super) fn read_key<K: FromStr<Err = NoteError>>(
+    directory: &Path,
+    key: &str,
+    suggestion: &'static str,
+) -> Result<K, CliError> {
     let from_file = std::fs::read_to_string(directory.join(key));
     let text = from_file.as_deref().unwrap_or(key);
-    text.parse().map_err(
-        |error: safepoint_trail::note::NoteError| CliError::Invalid {
-            message: format!("`--key`: {error}"),
-            suggestion: "`safepoint trail head --json` prints the key of a trail",
-        },
-    )
+    text.parse().map_err(|error: NoteError| CliError::Invalid {
+        message: format!("`--key`: {error}"),
+        suggestion,
+    })
 }
 
 pub(super) fn read(directory: &Path, file: &Path) -> Result<String, CliError> {

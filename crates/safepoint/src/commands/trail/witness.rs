@@ -9,6 +9,7 @@ use safepoint_trail::cosign::{self, Cosigned, WitnessError, WitnessKey};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::check_proof::read_key;
 use super::head::root;
 use crate::console::{FAINT, GOOD, count};
 use crate::context::Context;
@@ -47,7 +48,8 @@ pub(crate) struct WitnessReply {
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let trail = context.trail()?;
-    let witness = read_key(&context.directory, &arguments.key)?;
+    let published = "a witness publishes its key in the form `NAME+HASH+KEY`";
+    let witness: WitnessKey = read_key(&context.directory, &arguments.key, published)?;
     let https = https(&context.directory, arguments.ca.as_deref())?;
     let url = format!("{}/add-checkpoint", arguments.url.trim_end_matches('/'));
     let cosigned = ask(&trail, &witness, &https, &url)?;
@@ -100,17 +102,6 @@ fn show(reply: &WitnessReply) -> String {
         count(reply.size, "entry", "entries"),
         text::line(&reply.witness).text,
         reply.time,
-    )
-}
-
-fn read_key(directory: &Path, key: &str) -> Result<WitnessKey, CliError> {
-    let from_file = std::fs::read_to_string(directory.join(key));
-    let text = from_file.as_deref().unwrap_or(key);
-    text.parse().map_err(
-        |error: safepoint_trail::note::NoteError| CliError::Invalid {
-            message: format!("`--key`: {error}"),
-            suggestion: "a witness publishes its key in the form `NAME+HASH+KEY`",
-        },
     )
 }
 
