@@ -89,29 +89,18 @@ impl Class {
         kind: &'a str,
         operation: &'a str,
     ) -> Activity<'a> {
-        let create = Activity {
-            id: 1,
-            name: "Create",
-        };
-        let read = Activity {
-            id: 2,
-            name: "Read",
-        };
-        let update = Activity {
-            id: 3,
-            name: "Update",
-        };
-        let delete = Activity {
-            id: 4,
-            name: "Delete",
-        };
+        let [create, read, update, delete, logon] = [
+            (1, "Create"),
+            (2, "Read"),
+            (3, "Update"),
+            (4, "Delete"),
+            (1, "Logon"),
+        ]
+        .map(|(id, name)| Activity { id, name });
         let other = |name| Activity { id: OTHER, name };
         match (self, part) {
             (Self::Base, _) => other(kind),
-            (Self::Authentication, _) => Activity {
-                id: 1,
-                name: "Logon",
-            },
+            (Self::Authentication, _) => logon,
             (_, Part::Change(Change::Made)) | (_, Part::Checkpoint) => create,
             (_, Part::Change(Change::Changed)) | (_, Part::Return) => update,
             (_, Part::Change(Change::Removed)) => delete,
@@ -135,18 +124,8 @@ pub(super) struct Standing {
 
 impl Standing {
     pub(super) fn of(part: Part, body: &Body) -> Self {
-        let success = Self {
-            id: 1,
-            name: "Success",
-        };
-        let failure = Self {
-            id: 2,
-            name: "Failure",
-        };
-        let unknown = Self {
-            id: 0,
-            name: "Unknown",
-        };
+        let [unknown, success, failure] =
+            [(0, "Unknown"), (1, "Success"), (2, "Failure")].map(|(id, name)| Self { id, name });
         match part {
             Part::Denial | Part::Stranger => failure,
             Part::Outcome => match body.text("outcome") {
