@@ -1,7 +1,7 @@
 //! A task follows its workspace: what happens to the one moves the other, in one transaction.
 //!
-//! A workspace that is active is at its task, whether its directive made it so or its agent said
-//! `started`: else one that gets on with its work without a word could never complete it.
+//! A workspace that is active is at its task, whether its agent says `started` or not: else one
+//! that gets on with its work without a word could never complete it. One that is idle is not.
 
 use safepoint_model::{TaskId, Timestamp, WorkspaceId};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};

@@ -56,11 +56,13 @@ impl SignalType {
 
 /// The move that an agent's signal makes of a workspace that stands so, if there is one.
 ///
-/// What was paused from outside is not taken up again by the agent itself.
+/// What was paused from outside is not taken up again by the agent itself; and one that was told
+/// nothing yet does not begin by itself: its directive makes it active, or the coordinator.
 pub fn move_asked(standing: Standing, signal: SignalType) -> Option<State> {
     let to = signal.asks_for()?;
     let lifts_pause = standing.former == Some(to);
-    (!lifts_pause && standing.moved_to(to).is_ok()).then_some(to)
+    let begins = standing.state == State::Idle && to == State::Active;
+    (!lifts_pause && !begins && standing.moved_to(to).is_ok()).then_some(to)
 }
 
 /// Whether an agent in this role may emit it. What the runtime emits itself needs no leave.
@@ -129,6 +131,13 @@ mod tests {
             Some(State::Active)
         );
         assert_eq!(move_asked(active, SignalType::Checkpoint), None);
+    }
+
+    #[test]
+    fn pr_06_an_agent_that_was_told_nothing_does_not_begin_by_itself() {
+        assert_eq!(move_asked(Standing::NEW, SignalType::Started), None);
+        let given_up = move_asked(Standing::NEW, SignalType::Failed);
+        assert_eq!(given_up, Some(State::Failed));
     }
 
     #[test]

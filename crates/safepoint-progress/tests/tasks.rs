@@ -226,13 +226,21 @@ on_every_store! {
         assert!(matches!(progress.task(&"tsk_0000000000000000".parse().unwrap()), Err(ProgressError::NotFound { .. })));
     }
 
-    fn pr_34_an_assigned_task_is_in_progress_when_its_agent_starts(room: Room) {
+    fn pr_06_a_workspace_without_a_directive_is_not_begun_by_its_agent(room: Room) {
         let progress = open(&room, 7);
         let root = root(&progress);
         let id = pending(&progress, "one", &[]);
         let idle = below(&progress, &root, &Given { task: Some(&id), ..Given::default() });
         assert_eq!(status(&progress, &id), TaskState::Assigned);
+        let trail = room.trail();
+        let before = told(&room, &trail, 0).len();
         progress.emit(&idle.workspace_id, &idle.token, SignalType::Started, None, None).unwrap();
+        // Recorded, delivered, and nothing else.
+        assert_eq!(kinds(&told(&room, &trail, before)), ["signal_emitted", "signal_delivered"]);
+        assert_eq!(progress.workspace(&idle.workspace_id).unwrap().state, State::Idle);
+        assert_eq!(status(&progress, &id), TaskState::Assigned);
+        assert_eq!(progress.recover().unwrap().transitions_made, 0);
+        progress.move_to(&idle.workspace_id, State::Active, None, &ada()).unwrap();
         assert_eq!(status(&progress, &id), TaskState::InProgress);
         // An idle workspace that is given up gives its task up.
         let other = pending(&progress, "two", &[]);

@@ -315,8 +315,11 @@ impl Model {
         };
         // What was paused from outside is not taken up again by the agent itself.
         let lifts_pause = self.spaces[number].former.is_some() && to != Some("failed");
+        // Only what it is told to do makes an idle workspace active.
+        let begins = self.spaces[number].state == "idle" && to == Some("active");
         if let Some(to) = to
             && !lifts_pause
+            && !begins
             && moved(&self.spaces[number], to).is_some()
         {
             self.go(number, to);
