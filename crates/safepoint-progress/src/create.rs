@@ -233,11 +233,13 @@ enum Directory<'a> {
     Unseen,
 }
 
+/// Whether a request key can be kept.
+pub(crate) fn is_usable_key(key: &str) -> bool {
+    !key.is_empty() && key.len() <= LONGEST_KEY && !key.contains('\0')
+}
+
 fn usable(key: Option<&RequestKey<'_>>) -> Result<(), Rejection> {
-    let bad = |key: &RequestKey<'_>| {
-        key.key.is_empty() || key.key.len() > LONGEST_KEY || key.key.contains('\0')
-    };
-    if key.is_some_and(bad) {
+    if key.is_some_and(|key| !is_usable_key(key.key)) {
         return Err(Rejection::structure(
             "a request key has 1 to 200 bytes, and no NUL character",
         ));

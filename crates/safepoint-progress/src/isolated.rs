@@ -14,6 +14,7 @@ use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream};
 use serde_json::json;
 
+use crate::create::is_usable_key;
 use crate::place::{Place, PlaceKind, Seen};
 use crate::record::{self, Record};
 use crate::rejection::Rejection;
@@ -243,6 +244,9 @@ impl Progress {
             return Ok(true);
         };
         self.trail.store().read(|sql| {
+        if request_key.is_some_and(|key| !is_usable_key(key)) {
+            return Ok(true);
+        }
             if let Some(key) = request_key
                 && table::keyed(sql, id, key)?.is_some()
             {

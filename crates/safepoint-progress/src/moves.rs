@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::ProgressError;
 use crate::agent::{agent_mark, new_token, token_digest};
 use crate::begin::Created;
+use crate::error::without_nul;
 use crate::meter::Dimension;
 use crate::progress::Progress;
 use crate::state::{IllegalMove, Standing, State};
@@ -35,6 +36,7 @@ impl Progress {
         reason: Option<&str>,
         by: &Actor,
     ) -> Result<Standing, ProgressError> {
+        without_nul("a reason", reason)?;
         let moved = self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
             self.transition(writing, &made, to, reason, by.clone())

@@ -6,6 +6,7 @@ use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use crate::agent::actor;
+use crate::error::without_nul;
 use crate::progress::Progress;
 use crate::signal::{Signal, SignalType, may_emit, move_asked};
 use crate::table::{self, Made};
@@ -23,6 +24,8 @@ impl Progress {
         reason: Option<&str>,
         about: Option<&str>,
     ) -> Result<Signal, ProgressError> {
+        without_nul("a reason", reason)?;
+        without_nul("what a signal is about", about)?;
         if kind.needs_reason() && reason.is_none_or(|reason| reason.trim().is_empty()) {
             return Err(ProgressError::Refused(format!(
                 "the signal `{kind}` needs a reason"

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::tree::Looked;
 use super::{Bringing, Conflict, ConflictType, Ground, Integration, Mode, Step, Strategy, Wish};
 use crate::chain::opened;
+use crate::error::without_nul;
 use crate::place::Place;
 use crate::record::{Confidence, Record};
 use crate::role::BaseRole;
@@ -34,6 +35,9 @@ impl Progress {
         ground: Option<&Ground<'_>>,
         by: &Actor,
     ) -> Result<Step, ProgressError> {
+        for finding in wish.findings {
+            without_nul("a finding", Some(&finding.description))?;
+        }
         let chosen = match self.trail.store().read(|sql| choose(sql, wish))? {
             Ok(chosen) => chosen,
             Err(why) => return Err(self.refused(wish, why, by)?),

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::begin::{again, number_of};
 use super::{Integration, Mode, Outcome, Resolved, Settling};
+use crate::error::without_nul;
 use crate::signal::SignalType;
 use crate::state::State as WorkspaceState;
 use crate::{Progress, ProgressError, table};
@@ -89,6 +90,7 @@ impl Progress {
     ) -> Result<(), ProgressError> {
         self.trail.write(Durability::Sync, |writing| {
             let found = again(writing, one)?;
+        without_nul("a reason", Some(reason))?;
             match found.result {
                 None => self.abort(writing, &found, reason, by),
                 Some(_) => Ok(()),
