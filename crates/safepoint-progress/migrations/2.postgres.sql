@@ -17,6 +17,7 @@ CREATE TABLE progress_meters (
     exceeded BIGINT NOT NULL,
     due BIGINT,
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     PRIMARY KEY (workspace, number)
 );
 
@@ -32,7 +33,8 @@ CREATE TABLE progress_tasks (
     id TEXT PRIMARY KEY,
     title TEXT NOT NULL,
     originator TEXT NOT NULL,
-    created BIGINT NOT NULL
+    created BIGINT NOT NULL,
+    entry BIGINT NOT NULL
 );
 
 -- How far each task went. The last one is how far it is; the assigned ones are its workspaces.
@@ -44,6 +46,7 @@ CREATE TABLE progress_task_moves (
     workspace TEXT REFERENCES progress_workspaces (id),
     record TEXT REFERENCES progress_records (id),
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     PRIMARY KEY (task, number),
     CHECK ((state = 'assigned') = (workspace IS NOT NULL)),
     CHECK ((state = 'completed') = (record IS NOT NULL))
@@ -57,6 +60,7 @@ CREATE TABLE progress_task_dependencies (
     task TEXT NOT NULL REFERENCES progress_tasks (id),
     number BIGINT NOT NULL CHECK (number >= 1),
     dependency TEXT NOT NULL REFERENCES progress_tasks (id),
+    entry BIGINT NOT NULL,
     PRIMARY KEY (task, number),
     UNIQUE (task, dependency),
     CHECK (task <> dependency)

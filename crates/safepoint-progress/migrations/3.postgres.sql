@@ -1,16 +1,21 @@
+-- Each row names the entry of the trail that tells of it; the entry has a mark of all columns.
+-- What belongs to an integration names its source, since the entries are in the stream of that.
+
 -- The directories of workspaces.
 CREATE TABLE progress_places (
     workspace TEXT PRIMARY KEY REFERENCES progress_workspaces (id),
     path BYTEA NOT NULL UNIQUE,
     kind TEXT NOT NULL CHECK (kind IN ('worktree', 'copy')),
     origin BYTEA NOT NULL,
-    base TEXT NOT NULL
+    base TEXT NOT NULL,
+    entry BIGINT NOT NULL
 );
 
 -- Which of them were removed.
 CREATE TABLE progress_removed_places (
     workspace TEXT PRIMARY KEY REFERENCES progress_places (workspace),
-    time BIGINT NOT NULL
+    time BIGINT NOT NULL,
+    entry BIGINT NOT NULL
 );
 
 -- What parents take over. They take turns: the next begins when the one before it has ended, so
@@ -23,30 +28,40 @@ CREATE TABLE progress_integrations (
     mode TEXT NOT NULL CHECK (mode IN ('normal', 'salvage')),
     strategy TEXT NOT NULL CHECK (strategy IN ('direct', 'layered', 'evaluated')),
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     PRIMARY KEY (target, turn),
+    UNIQUE (source, entry),
+    UNIQUE (target, turn, source),
     FOREIGN KEY (source, record) REFERENCES progress_records (workspace, id),
     CHECK (mode = 'normal' OR strategy = 'evaluated')
 );
 
 CREATE TABLE progress_integration_ends (
+    source TEXT NOT NULL,
     target TEXT NOT NULL,
     turn BIGINT NOT NULL,
     result TEXT NOT NULL CHECK (result IN ('success', 'conflict_resolved', 'aborted')),
     reason TEXT,
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     PRIMARY KEY (target, turn),
-    FOREIGN KEY (target, turn) REFERENCES progress_integrations (target, turn)
+    UNIQUE (source, entry),
+    FOREIGN KEY (target, turn, source) REFERENCES progress_integrations (target, turn, source)
 );
 
 -- The actions by which directories were changed, or were to be.
 CREATE TABLE progress_integration_actions (
     action TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
     target TEXT NOT NULL,
     turn BIGINT NOT NULL,
-    FOREIGN KEY (target, turn) REFERENCES progress_integrations (target, turn)
+    entry BIGINT NOT NULL,
+    UNIQUE (source, entry),
+    FOREIGN KEY (target, turn, source) REFERENCES progress_integrations (target, turn, source)
 );
 
 CREATE TABLE progress_conflicts (
+    source TEXT NOT NULL,
     target TEXT NOT NULL,
     turn BIGINT NOT NULL,
     number BIGINT NOT NULL CHECK (number >= 1),
@@ -54,11 +69,14 @@ CREATE TABLE progress_conflicts (
     path BYTEA,
     mergeable BIGINT NOT NULL,
     description TEXT NOT NULL,
+    entry BIGINT NOT NULL,
     PRIMARY KEY (target, turn, number),
-    FOREIGN KEY (target, turn) REFERENCES progress_integrations (target, turn)
+    UNIQUE (source, entry),
+    FOREIGN KEY (target, turn, source) REFERENCES progress_integrations (target, turn, source)
 );
 
 CREATE TABLE progress_resolutions (
+    source TEXT NOT NULL,
     target TEXT NOT NULL,
     turn BIGINT NOT NULL,
     number BIGINT NOT NULL,
@@ -66,11 +84,12 @@ CREATE TABLE progress_resolutions (
     choice TEXT,
     content BYTEA,
     time BIGINT NOT NULL,
+    entry BIGINT NOT NULL,
     PRIMARY KEY (target, turn, number),
+    UNIQUE (source, entry),
     FOREIGN KEY (target, turn, number) REFERENCES progress_conflicts (target, turn, number)
 );
 
-CREATE INDEX progress_integrations_by_source ON progress_integrations (source);
 CREATE INDEX progress_integration_actions_by_turn ON progress_integration_actions (target, turn);
 
 CREATE FUNCTION progress_in_turn() RETURNS trigger LANGUAGE plpgsql AS $$

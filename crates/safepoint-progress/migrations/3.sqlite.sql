@@ -1,16 +1,21 @@
+-- Each row names the entry of the trail that tells of it; the entry has a mark of all columns.
+-- What belongs to an integration names its source, since the entries are in the stream of that.
+
 -- The directories of workspaces.
 CREATE TABLE progress_places (
     workspace TEXT PRIMARY KEY REFERENCES progress_workspaces (id),
     path BLOB NOT NULL UNIQUE,
     kind TEXT NOT NULL CHECK (kind IN ('worktree', 'copy')),
     origin BLOB NOT NULL,
-    base TEXT NOT NULL
+    base TEXT NOT NULL,
+    entry INTEGER NOT NULL
 ) STRICT;
 
 -- Which of them were removed.
 CREATE TABLE progress_removed_places (
     workspace TEXT PRIMARY KEY REFERENCES progress_places (workspace),
-    time INTEGER NOT NULL
+    time INTEGER NOT NULL,
+    entry INTEGER NOT NULL
 ) STRICT;
 
 -- What parents take over. They take turns: the next begins when the one before it has ended, so
@@ -23,30 +28,40 @@ CREATE TABLE progress_integrations (
     mode TEXT NOT NULL CHECK (mode IN ('normal', 'salvage')),
     strategy TEXT NOT NULL CHECK (strategy IN ('direct', 'layered', 'evaluated')),
     time INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
     PRIMARY KEY (target, turn),
+    UNIQUE (source, entry),
+    UNIQUE (target, turn, source),
     FOREIGN KEY (source, record) REFERENCES progress_records (workspace, id),
     CHECK (mode = 'normal' OR strategy = 'evaluated')
 ) STRICT;
 
 CREATE TABLE progress_integration_ends (
+    source TEXT NOT NULL,
     target TEXT NOT NULL,
     turn INTEGER NOT NULL,
     result TEXT NOT NULL CHECK (result IN ('success', 'conflict_resolved', 'aborted')),
     reason TEXT,
     time INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
     PRIMARY KEY (target, turn),
-    FOREIGN KEY (target, turn) REFERENCES progress_integrations (target, turn)
+    UNIQUE (source, entry),
+    FOREIGN KEY (target, turn, source) REFERENCES progress_integrations (target, turn, source)
 ) STRICT;
 
 -- The actions by which directories were changed, or were to be.
 CREATE TABLE progress_integration_actions (
     action TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
     target TEXT NOT NULL,
     turn INTEGER NOT NULL,
-    FOREIGN KEY (target, turn) REFERENCES progress_integrations (target, turn)
+    entry INTEGER NOT NULL,
+    UNIQUE (source, entry),
+    FOREIGN KEY (target, turn, source) REFERENCES progress_integrations (target, turn, source)
 ) STRICT;
 
 CREATE TABLE progress_conflicts (
+    source TEXT NOT NULL,
     target TEXT NOT NULL,
     turn INTEGER NOT NULL,
     number INTEGER NOT NULL CHECK (number >= 1),
@@ -54,11 +69,14 @@ CREATE TABLE progress_conflicts (
     path BLOB,
     mergeable INTEGER NOT NULL,
     description TEXT NOT NULL,
+    entry INTEGER NOT NULL,
     PRIMARY KEY (target, turn, number),
-    FOREIGN KEY (target, turn) REFERENCES progress_integrations (target, turn)
+    UNIQUE (source, entry),
+    FOREIGN KEY (target, turn, source) REFERENCES progress_integrations (target, turn, source)
 ) STRICT;
 
 CREATE TABLE progress_resolutions (
+    source TEXT NOT NULL,
     target TEXT NOT NULL,
     turn INTEGER NOT NULL,
     number INTEGER NOT NULL,
@@ -66,16 +84,17 @@ CREATE TABLE progress_resolutions (
     choice TEXT,
     content BLOB,
     time INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
     PRIMARY KEY (target, turn, number),
+    UNIQUE (source, entry),
     FOREIGN KEY (target, turn, number) REFERENCES progress_conflicts (target, turn, number)
 ) STRICT;
 
-CREATE INDEX progress_integrations_by_source ON progress_integrations (source);
 CREATE INDEX progress_integration_actions_by_turn ON progress_integration_actions (target, turn);
 
 CREATE TRIGGER progress_integrations_in_turn BEFORE INSERT ON progress_integrations
 WHEN NEW.turn IS NOT (SELECT count(*) + 1 FROM progress_integration_ends WHERE target = NEW.target)
-  OR EXISTS (SELECT 1 FROM progress_integrations WHERE target = NEW.target AND turn = NEW.turn) BEGIN
+  OR EXISTS (SELECT 1 FROM progress_integrations WHERE (target = NEW.target AND turn = NEW.turn) OR (source = NEW.source AND entry = NEW.entry)) BEGIN
     SELECT RAISE(ABORT, 'progress is append-only: integrations take turns');
 END;
 
@@ -90,22 +109,22 @@ WHEN EXISTS (SELECT 1 FROM progress_removed_places WHERE workspace = NEW.workspa
 END;
 
 CREATE TRIGGER progress_integration_ends_once BEFORE INSERT ON progress_integration_ends
-WHEN EXISTS (SELECT 1 FROM progress_integration_ends WHERE target = NEW.target AND turn = NEW.turn) BEGIN
+WHEN EXISTS (SELECT 1 FROM progress_integration_ends WHERE (target = NEW.target AND turn = NEW.turn) OR (source = NEW.source AND entry = NEW.entry)) BEGIN
     SELECT RAISE(ABORT, 'progress is append-only: nothing is replaced');
 END;
 
 CREATE TRIGGER progress_integration_actions_once BEFORE INSERT ON progress_integration_actions
-WHEN EXISTS (SELECT 1 FROM progress_integration_actions WHERE action = NEW.action) BEGIN
+WHEN EXISTS (SELECT 1 FROM progress_integration_actions WHERE action = NEW.action OR (source = NEW.source AND entry = NEW.entry)) BEGIN
     SELECT RAISE(ABORT, 'progress is append-only: nothing is replaced');
 END;
 
 CREATE TRIGGER progress_conflicts_once BEFORE INSERT ON progress_conflicts
-WHEN EXISTS (SELECT 1 FROM progress_conflicts WHERE target = NEW.target AND turn = NEW.turn AND number = NEW.number) BEGIN
+WHEN EXISTS (SELECT 1 FROM progress_conflicts WHERE (target = NEW.target AND turn = NEW.turn AND number = NEW.number) OR (source = NEW.source AND entry = NEW.entry)) BEGIN
     SELECT RAISE(ABORT, 'progress is append-only: nothing is replaced');
 END;
 
 CREATE TRIGGER progress_resolutions_once BEFORE INSERT ON progress_resolutions
-WHEN EXISTS (SELECT 1 FROM progress_resolutions WHERE target = NEW.target AND turn = NEW.turn AND number = NEW.number) BEGIN
+WHEN EXISTS (SELECT 1 FROM progress_resolutions WHERE (target = NEW.target AND turn = NEW.turn AND number = NEW.number) OR (source = NEW.source AND entry = NEW.entry)) BEGIN
     SELECT RAISE(ABORT, 'progress is append-only: nothing is replaced');
 END;
 

@@ -109,6 +109,7 @@ impl Progress {
                 budget: given.budget,
                 timeout: given.timeout,
             };
+            let place = given.place.map(table::place_row);
             let document = taxonomy.document();
             let agent = token_digest(&id, &token);
             let entry = writing.append(Draft {
@@ -124,6 +125,7 @@ impl Progress {
                     "budget": made.budget, "timeout": made.timeout, "task": given.task,
                     "place": given.place.map(|place| json!({"kind": place.kind, "base": place.base})),
                     "timestamp": created,
+                    "rows": table::marks(place.as_slice()),
                 }),
             })?;
             fault::point("progress.create.recorded");
@@ -132,8 +134,10 @@ impl Progress {
             fault::point("progress.create.kept");
             table::bind(writing.sql(), &id, Some(&agent), created, entry.seq)?;
             fault::point("progress.create.bound");
+            table::insert_rows(writing.sql(), place.as_slice(), entry.seq)?;
             if let Some(place) = given.place {
-                settle(writing, place, made.parent.as_ref())?;
+                fits(writing, place, made.parent.as_ref())?;
+                safepoint_state::keep(writing.sql(), &place.base)?;
             }
             if let Some(task) = given.task {
                 self.give(writing, task, &made, by)?;
@@ -195,8 +199,8 @@ impl Progress {
     }
 }
 
-/// Keeps the directory of a new workspace, and what it began with for as long as there is a store.
-fn settle(
+/// Whether the directory of a new workspace was made from the one above.
+fn fits(
     writing: &mut Writing<'_>,
     place: &Place,
     parent: Option<&WorkspaceId>,
@@ -210,8 +214,6 @@ fn settle(
             "a directory below a workspace with one is made from that one".to_owned(),
         ));
     }
-    table::insert_place(writing.sql(), place)?;
-    safepoint_state::keep(writing.sql(), &place.base)?;
     Ok(())
 }
 

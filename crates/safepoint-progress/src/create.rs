@@ -9,6 +9,7 @@ use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use crate::ProgressError;
+use crate::account::Account;
 use crate::agent::actor;
 use crate::chain::opened;
 use crate::place::Seen;
@@ -169,12 +170,11 @@ impl Progress {
             timestamp,
         };
         let number = head.map_or(1, |head| head.number + 1);
-        let bytes = self.keep(writing, made, &made_record, number, key)?;
-        self.meter_record(writing, made, &made_record, bytes, account)?;
+        self.keep(writing, made, &made_record, number, key, account)?;
         Ok(Ok(made_record))
     }
 
-    /// Writes a record down and tells of it; says how many bytes it has.
+    /// Writes a record down, tells of it and counts it.
     fn keep(
         &self,
         writing: &mut Writing<'_>,
@@ -182,8 +182,11 @@ impl Progress {
         record: &Record,
         number: i64,
         key: Option<&RequestKey<'_>>,
-    ) -> Result<usize, ProgressError> {
+        mut account: Account,
+    ) -> Result<(), ProgressError> {
         let body = record.to_canonical()?;
+        let since = account.add_record(u64::try_from(body.len()).unwrap_or(u64::MAX));
+        let reckoned = made.reckoned(account, State::Active);
         let proof = record::proof(&record.id, &body);
         let request = key.map(|key| request_mark(key.key, key.digest.as_bytes()));
         let entry = writing.append(Draft {
@@ -197,7 +200,7 @@ impl Progress {
                 "timestamp": record.timestamp, "resource_usage": record.resource_usage,
                 "snapshot": record.snapshot,
                 "integrity": {"proof": proof, "algorithm": record::RECORD_TAG},
-                "request": request,
+                "request": request, "rows": table::marks(&reckoned.row),
             }),
         })?;
         fault::point("progress.record.recorded");
@@ -213,7 +216,8 @@ impl Progress {
             about,
         )?;
         fault::point("progress.record.told");
-        Ok(body.len())
+        self.meter_record(writing, made, record, &since)?;
+        self.settle(writing, made, &reckoned, Some(entry.seq))
     }
 }
 

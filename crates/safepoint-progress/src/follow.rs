@@ -98,15 +98,17 @@ impl Progress {
             )));
         }
         let time = self.moment(writing)?;
-        table::insert_task_move(writing.sql(), id, number + 1, to, step, time)?;
-        let history = table::workspaces_of(writing.sql(), id)?;
+        let row = [table::task_move_row(id, number + 1, to, step, time)];
+        let mut history = table::workspaces_of(writing.sql(), id)?;
+        history.extend(step.workspace.cloned());
         let workspace = history.last();
-        self.task_entry(writing, id, "task_status_changed", by, |time| {
+        let entry = self.task_entry(writing, id, "task_status_changed", by, |time| {
             json!({
                 "task_id": id, "from": from, "to": to, "reason": step.reason,
-                "workspace_id": workspace, "timestamp": time,
+                "workspace_id": workspace, "timestamp": time, "rows": table::marks(&row),
             })
         })?;
+        table::insert_rows(writing.sql(), &row, entry)?;
         let meaning = match (from, to) {
             (TaskState::Draft, TaskState::Pending) => "task_approved",
             (_, TaskState::Assigned) => "task_assigned",
@@ -114,7 +116,7 @@ impl Progress {
             (_, TaskState::Failed) => "task_failed",
             _ => return Ok(()),
         };
-        self.task_entry(writing, id, meaning, by, |time| match to {
+        let told = self.task_entry(writing, id, meaning, by, |time| match to {
             TaskState::Pending => {
                 json!({"task_id": id, "approval_source": by, "timestamp": time})
             }
@@ -130,10 +132,11 @@ impl Progress {
                 "task_id": id, "workspace_id": workspace,
                 "reason": step.reason, "timestamp": time,
             }),
-        })
+        });
+        told.map(drop)
     }
 
-    /// Adds an entry to the stream of a task.
+    /// Adds an entry to the stream of a task, and says where it is in the trail.
     pub(crate) fn task_entry(
         &self,
         writing: &mut Writing<'_>,
@@ -141,16 +144,16 @@ impl Progress {
         kind: &'static str,
         by: &Actor,
         body: impl FnOnce(Timestamp) -> Value,
-    ) -> Result<(), ProgressError> {
+    ) -> Result<u64, ProgressError> {
         let time = self.moment(writing)?;
-        writing.append(Draft {
+        let entry = writing.append(Draft {
             stream: Stream::from(id),
             actor: by.clone(),
             kind: Kind::fixed(kind).into(),
             action_id: None,
             body: body(time),
         })?;
-        Ok(())
+        Ok(entry.seq)
     }
 }
 

@@ -204,14 +204,15 @@ pub fn remove_apart(
             return Ok(());
         }
         let time = progress.moment(writing)?;
-        table::insert_removed(writing.sql(), id, time)?;
-        writing.append(Draft {
+        let row = [table::removed_row(id, time)];
+        let entry = writing.append(Draft {
             stream: Stream::from(id),
             actor: by.clone(),
             kind: Kind::fixed("workspace_directory_removed").into(),
             action_id: None,
-            body: json!({"workspace": id, "timestamp": time}),
+            body: json!({"workspace": id, "timestamp": time, "rows": table::marks(&row)}),
         })?;
+        table::insert_rows(writing.sql(), &row, entry.seq)?;
         Ok::<_, ProgressError>(())
     })?;
     fault::point("apart.forgotten");
@@ -243,10 +244,10 @@ impl Progress {
         let Ok(asked) = record::read(body, id, record::Files::NamedOrSeen) else {
             return Ok(true);
         };
-        self.trail.store().read(|sql| {
         if request_key.is_some_and(|key| !is_usable_key(key)) {
             return Ok(true);
         }
+        self.trail.store().read(|sql| {
             if let Some(key) = request_key
                 && table::keyed(sql, id, key)?.is_some()
             {

@@ -14,11 +14,48 @@ use crate::meter::Strain;
 use crate::moves::Cause;
 use crate::progress::Progress;
 use crate::state::State;
-use crate::table::{self, Made};
+use crate::table::{self, Made, NewRow};
 use crate::tell::protocol;
 
 /// So many moments that no longer matter are looked past before they are swept aside for good.
 const SWEEP_FROM: usize = 64;
+
+/// An account that is about to be written down, and which limits it is the first to come near
+/// or to pass.
+pub(crate) struct Reckoned<'a> {
+    pub(crate) row: [NewRow<'a>; 1],
+    state: State,
+    near: Vec<Strain>,
+    passed: Vec<Strain>,
+}
+
+impl Made {
+    /// Compares an account with the limits.
+    pub(crate) fn reckoned(&self, mut account: Account, state: State) -> Reckoned<'_> {
+        let mut strains = self.budget.strains(&account.taken);
+        if state.is_terminal() {
+            strains.clear();
+        }
+        let (mut near, mut passed) = (Vec::new(), Vec::new());
+        for strain in strains {
+            // Both when one step jumps over both: there is a warning before, always.
+            if !account.warned.has(strain.dimension) {
+                account.warned.add(strain.dimension);
+                near.push(strain.clone());
+            }
+            if strain.is_exceeded && !account.exceeded.has(strain.dimension) {
+                account.exceeded.add(strain.dimension);
+                passed.push(strain);
+            }
+        }
+        Reckoned {
+            row: [table::account_row(self, &account, state)],
+            state,
+            near,
+            passed,
+        }
+    }
+}
 
 impl Progress {
     /// Fails what is over its timeout or its limit of time, warns of what is near it, and says
@@ -62,7 +99,8 @@ impl Progress {
         if self.time_out(writing, &made, &account, standing.state)? {
             return Ok(true);
         }
-        self.settle(writing, &made, account, standing.state)?;
+        let reckoned = made.reckoned(account, standing.state);
+        self.settle(writing, &made, &reckoned, None)?;
         let (after, _) = table::standing(writing.sql(), id)?;
         Ok(after != standing && after.state == State::Failed)
     }
@@ -102,8 +140,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Writes an account down, warns once of each limit that is near, and fails the workspace
-    /// when one is passed.
+    /// Writes an account down, warns of each limit that is near, and fails the workspace when
+    /// one is passed. `entry` has the mark of the row; without it the first one here has.
     ///
     /// When its agent is done with it (integrating or later) the work is not thrown away for
     /// what is reported late: that a limit was passed is recorded, and changes nothing.
@@ -111,34 +149,37 @@ impl Progress {
         &self,
         writing: &mut Writing<'_>,
         made: &Made,
-        mut account: Account,
-        state: State,
+        reckoned: &Reckoned<'_>,
+        mut entry: Option<u64>,
     ) -> Result<(), ProgressError> {
-        let mut strains = made.budget.strains(&account.taken);
-        if state.is_terminal() {
-            strains.clear();
+        if let Some(entry) = entry {
+            table::insert_rows(writing.sql(), &reckoned.row, entry)?;
         }
-        let (mut near, mut passed) = (Vec::new(), Vec::new());
-        for strain in &strains {
-            // Both when one step jumps over both: there is a warning before, always.
-            if !account.warned.has(strain.dimension) {
-                account.warned.add(strain.dimension);
-                near.push(strain);
-            }
-            if strain.is_exceeded && !account.exceeded.has(strain.dimension) {
-                account.exceeded.add(strain.dimension);
-                passed.push(strain);
-            }
+        let near = reckoned
+            .near
+            .iter()
+            .map(|strain| ("budget_warning", strain));
+        let passed = reckoned.passed.iter();
+        for (kind, strain) in near.chain(passed.map(|strain| ("budget_exceeded", strain))) {
+            let rows = match entry {
+                Some(_) => &[],
+                None => reckoned.row.as_slice(),
+            };
+            entry = Some(self.strained(writing, made, kind, strain, rows)?);
         }
-        table::insert_account(writing.sql(), made, &account, state)?;
-        for strain in near {
-            self.strained(writing, made, "budget_warning", strain)?;
+        if entry.is_none() {
+            // Nothing was near after all, and still the next look is at another moment.
+            let told = writing.append(Draft {
+                stream: Stream::from(&made.id),
+                actor: protocol(),
+                kind: Kind::fixed("resources_metered").into(),
+                action_id: None,
+                body: json!({"workspace": made.id, "rows": table::marks(&reckoned.row)}),
+            })?;
+            table::insert_rows(writing.sql(), &reckoned.row, told.seq)?;
         }
-        for strain in &passed {
-            self.strained(writing, made, "budget_exceeded", strain)?;
-        }
-        let is_over = matches!(state, State::Integrating | State::Conflicted);
-        if let Some(first) = passed.first().filter(|_| !is_over) {
+        let is_over = matches!(reckoned.state, State::Integrating | State::Conflicted);
+        if let Some(first) = reckoned.passed.first().filter(|_| !is_over) {
             let cause = Cause {
                 reason: Some("budget_exceeded"),
                 dimension: Some(first.dimension),
@@ -149,15 +190,17 @@ impl Progress {
         Ok(())
     }
 
+    /// Tells of a limit, and writes the rows that come with that; says where it is told.
     fn strained(
         &self,
         writing: &mut Writing<'_>,
         made: &Made,
         kind: &'static str,
         strain: &Strain,
-    ) -> Result<(), ProgressError> {
+        rows: &[NewRow<'_>],
+    ) -> Result<u64, ProgressError> {
         let timestamp = self.moment(writing)?;
-        writing.append(Draft {
+        let entry = writing.append(Draft {
             stream: Stream::from(&made.id),
             actor: protocol(),
             kind: Kind::fixed(kind).into(),
@@ -165,8 +208,10 @@ impl Progress {
             body: json!({
                 "workspace": made.id, "budget_dimension": strain.dimension,
                 "used": strain.used, "limit": strain.limit, "timestamp": timestamp,
+                "rows": table::marks(rows),
             }),
         })?;
-        Ok(())
+        table::insert_rows(writing.sql(), rows, entry.seq)?;
+        Ok(entry.seq)
     }
 }

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::ProgressError;
 use crate::account::Account;
-use crate::meter::{self, Dimension, Tolerance};
+use crate::meter::{self, Dimension, Meter, Tolerance};
 use crate::progress::Progress;
 use crate::record::{Record, WallTime};
 use crate::state::State;
-use crate::table::{self, Made};
+use crate::table::{self, Made, NewRow};
 use crate::tell::protocol;
 
 /// What a workspace took, by the runtime's own account.
@@ -85,7 +85,8 @@ impl Progress {
             let timestamp = self.moment(writing)?;
             let mut account = table::account(writing.sql(), id)?.at(standing.state, timestamp);
             account.spend(tokens, cost.map(meter::cost_micros));
-            writing.append(Draft {
+            let reckoned = made.reckoned(account, standing.state);
+            let entry = writing.append(Draft {
                 stream: Stream::from(id),
                 actor: by.clone(),
                 kind: Kind::fixed("resources_metered").into(),
@@ -97,9 +98,10 @@ impl Progress {
                         "cost": account.taken.shown(Dimension::Cost),
                     },
                     "timestamp": timestamp,
+                    "rows": table::marks(&reckoned.row),
                 }),
             })?;
-            self.settle(writing, &made, account, standing.state)?;
+            self.settle(writing, &made, &reckoned, Some(entry.seq))?;
             Ok(Metered::of(id, &account))
         })
     }
@@ -115,30 +117,27 @@ impl Progress {
     }
 
     /// Counts the time up to a move.
-    pub(crate) fn meter_move(
+    pub(crate) fn meter_move<'a>(
         &self,
         writing: &mut Writing<'_>,
-        made: &Made,
+        made: &'a Made,
         (before, after): (State, State),
         time: Timestamp,
-    ) -> Result<(), ProgressError> {
+    ) -> Result<NewRow<'a>, ProgressError> {
         let account = table::account(writing.sql(), &made.id)?.at(before, time);
-        table::insert_account(writing.sql(), made, &account, after)?;
-        Ok(())
+        Ok(table::account_row(made, &account, after))
     }
 
-    /// Counts a record that was just made, and compares what its agent says with what we know.
+    /// Compares what the agent says of a record that was just made with what we know.
     pub(crate) fn meter_record(
         &self,
         writing: &mut Writing<'_>,
         made: &Made,
         record: &Record,
-        bytes: usize,
-        mut account: Account,
+        since: &Meter,
     ) -> Result<(), ProgressError> {
-        let since = account.add_record(u64::try_from(bytes).unwrap_or(u64::MAX));
         let said = record.resource_usage.unwrap_or_default();
-        for one in meter::discrepancies(&said, &since, self.tolerance) {
+        for one in meter::discrepancies(&said, since, self.tolerance) {
             let timestamp = self.moment(writing)?;
             writing.append(Draft {
                 stream: Stream::from(&made.id),
@@ -152,6 +151,6 @@ impl Progress {
                 }),
             })?;
         }
-        self.settle(writing, made, account, State::Active)
+        Ok(())
     }
 }

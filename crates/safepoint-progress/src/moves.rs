@@ -111,8 +111,13 @@ impl Progress {
             Ok(_) => Kind::fixed("workspace_state_changed"),
             Err(_) => Kind::fixed("workspace_state_refused"),
         };
+        let meter = match moved {
+            Ok(_) => vec![self.meter_move(writing, made, (before.state, to), time)?],
+            Err(_) => Vec::new(),
+        };
         let mut body = json!({
             "workspace": made.id, "from": before.state, "to": to, "reason": reason, "timestamp": time,
+            "rows": table::marks(&meter),
         });
         if let (Some(dimension), Some(fields)) = (cause.dimension, body.as_object_mut()) {
             fields.insert("budget_dimension".to_owned(), json!(dimension));
@@ -137,7 +142,7 @@ impl Progress {
                 entry.seq,
             )?;
             fault::point("progress.move.kept");
-            self.meter_move(writing, made, (before.state, to), time)?;
+            table::insert_rows(writing.sql(), &meter, entry.seq)?;
             self.follow(writing, &made.id, to, reason)?;
         }
         if moved.is_ok() && to == State::Failed {

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use safepoint_model::{Span, Timestamp, WorkspaceId};
+use safepoint_model::{Span, TaskId, Timestamp, WorkspaceId};
 use safepoint_store::{Durability, Flow, fault};
 use safepoint_trail::{Draft, FieldFilter, Kind, Query, Stream, TrailError, Writing, newest_time};
 use serde::Serialize;
@@ -47,6 +47,9 @@ pub struct Recovered {
     /// What is not as the trail tells. The trail has it as `integrity_violation`.
     #[serde(skip)]
     pub faults: Vec<(WorkspaceId, Fault)>,
+    /// The same of tasks.
+    #[serde(skip)]
+    pub task_faults: Vec<(TaskId, Fault)>,
 }
 
 impl Recovered {
@@ -60,6 +63,7 @@ impl Recovered {
             trail_entries_examined: 0,
             quarantined_entries: 0,
             faults: Vec::new(),
+            task_faults: Vec::new(),
         }
     }
 }
@@ -97,19 +101,25 @@ impl Progress {
         fault::point("progress.recover.verified");
         let mut recovered = Recovered::after(downtime);
         recovered.trail_entries_examined = verification.checked;
-        let all = self.trail.store().read(|sql| {
-            let all = table::all_made(sql)?.into_iter();
-            Ok::<_, ProgressError>(all.map(|made| made.id).collect::<Vec<_>>())
+        let (workspaces, tasks) = self.trail.store().read(|sql| {
+            let tasks = table::all_tasks(sql)?;
+            Ok::<_, ProgressError>((table::all_workspaces(sql)?, tasks))
         })?;
+        let compared = self.compare_all(&workspaces, &tasks)?;
+        recovered.faults = compared.lost;
+        recovered.task_faults = compared.tasks;
         let mut left: BTreeMap<WorkspaceId, u64> = BTreeMap::new();
         let mut told = Vec::new();
         let mut asked = Vec::new();
-        for (id, compared) in self.compare_all(&all)? {
-            left.insert(id.clone(), compared.emitted);
+        for (id, compared) in compared.workspaces {
             told.push(compared.told_by);
             match compared.verified.first_bad {
+                // It is told of, and nothing else is done with it.
                 Some(fault) => recovered.faults.push((id, fault)),
-                None => asked.extend(compared.asked.map(|asked| (id, asked))),
+                None => {
+                    left.insert(id.clone(), compared.emitted);
+                    asked.extend(compared.asked.map(|asked| (id, asked)));
+                }
             }
         }
         for (source, count) in told.into_iter().flatten() {
@@ -120,7 +130,10 @@ impl Progress {
         recovered.workspaces_failed = recovered.faults.len() as u64;
         fault::point("progress.recover.compared");
         for (id, fault) in &recovered.faults {
-            self.tell_fault(id, fault)?;
+            self.tell_fault(id.as_str(), fault)?;
+        }
+        for (id, fault) in &recovered.task_faults {
+            self.tell_fault(id.as_str(), fault)?;
         }
         for (id, asked) in asked {
             recovered.transitions_made += u64::from(self.make_up(&id, &asked)?);
@@ -191,12 +204,12 @@ impl Progress {
     }
 
     /// Records that a workspace is not as the trail tells, unless that is known.
-    fn tell_fault(&self, id: &WorkspaceId, fault: &Fault) -> Result<(), ProgressError> {
-        let subject = fault.id.clone().unwrap_or_else(|| id.to_string());
+    fn tell_fault(&self, id: &str, fault: &Fault) -> Result<(), ProgressError> {
+        let subject = fault.id.as_deref().unwrap_or(id);
         let is_known = Query {
             streams: vec![Stream::store()],
             kind: Some("integrity_violation".to_owned()),
-            fields: [("subject_id", subject.as_str()), ("actual", fault.reason)]
+            fields: [("subject_id", subject), ("actual", fault.reason)]
                 .map(|(name, value)| FieldFilter {
                     path: vec![name.to_owned()],
                     value: value.to_owned(),
@@ -212,17 +225,7 @@ impl Progress {
         if known {
             return Ok(());
         }
-        let violation = Violation {
-            subject_type: fault.subject,
-            subject_id: subject,
-            violation: match fault.subject {
-                Subject::Checkpoint => Wrong::HashMismatch,
-                _ => Wrong::ChainBroken,
-            },
-            expected: None,
-            actual: Some(fault.reason.to_owned()),
-            action_taken: ActionTaken::Flagged,
-        };
+        let violation = fault.violation(id, ActionTaken::Flagged);
         self.trail.write(Durability::Sync, |writing| {
             self.record_violation(writing, &violation).map(drop)
         })
@@ -241,5 +244,22 @@ impl Progress {
                 })?;
                 Ok(())
             })
+    }
+}
+
+impl Fault {
+    /// The same, as the trail has it.
+    pub(crate) fn violation(&self, owner: &str, action_taken: ActionTaken) -> Violation {
+        Violation {
+            subject_type: self.subject,
+            subject_id: self.id.clone().unwrap_or_else(|| owner.to_owned()),
+            violation: match self.subject {
+                Subject::Checkpoint => Wrong::HashMismatch,
+                _ => Wrong::ChainBroken,
+            },
+            expected: None,
+            actual: Some(self.reason.to_owned()),
+            action_taken,
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use safepoint_model::{TaskId, WorkspaceId};
 use safepoint_store::Durability;
-use safepoint_trail::{Actor, Writing};
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use crate::ProgressError;
@@ -39,23 +39,28 @@ impl Progress {
         };
         self.trail.write(Durability::Sync, |writing| {
             let created = self.moment(writing)?;
-            table::insert_task(writing.sql(), &id, title, by.as_str(), created)?;
             let mut dependencies: Vec<&TaskId> = Vec::new();
             for on in after {
                 // One that there is not is an error, and nothing is made.
                 table::task_standing(writing.sql(), on)?;
                 if !dependencies.contains(&on) {
-                    table::insert_dependency(writing.sql(), &id, on)?;
                     dependencies.push(on);
                 }
             }
-            table::insert_task_move(writing.sql(), &id, 1, state, Step::default(), created)?;
-            self.task_entry(writing, &id, "task_created", by, |time| {
+            let mut rows = vec![
+                table::task_row(&id, title, by.as_str(), created),
+                table::task_move_row(&id, 1, state, Step::default(), created),
+            ];
+            for (on, number) in dependencies.iter().zip(1..) {
+                rows.push(table::dependency_row(&id, number, on));
+            }
+            let entry = self.task_entry(writing, &id, "task_created", by, |time| {
                 json!({
                     "task_id": id, "title": title, "status": state,
-                    "dependencies": dependencies, "timestamp": time,
+                    "dependencies": dependencies, "timestamp": time, "rows": table::marks(&rows),
                 })
             })?;
+            table::insert_rows(writing.sql(), &rows, entry)?;
             found(table::tasks(writing.sql(), Some(&id))?, &id)
         })
     }
@@ -83,15 +88,16 @@ impl Progress {
                 })?;
                 return Ok(Err(ProgressError::Refused(detail)));
             }
-            if !table::dependencies_of(writing.sql(), id)?.contains(on) {
-                table::insert_dependency(writing.sql(), id, on)?;
-                self.task_entry(
-                    writing,
-                    id,
-                    "task_dependency_added",
-                    by,
-                    |time| json!({"task_id": id, "dependency": on, "timestamp": time}),
-                )?;
+            let known = table::dependencies_of(writing.sql(), id)?;
+            if !known.contains(on) {
+                let row = [table::dependency_row(id, known.len() + 1, on)];
+                let entry = self.task_entry(writing, id, "task_dependency_added", by, |time| {
+                    json!({
+                        "task_id": id, "dependency": on, "timestamp": time,
+                        "rows": table::marks(&row),
+                    })
+                })?;
+                table::insert_rows(writing.sql(), &row, entry)?;
             }
             found(table::tasks(writing.sql(), Some(id))?, id).map(Ok)
         })?
@@ -130,6 +136,15 @@ impl Progress {
             if let Err(refused) = self.assignable(writing, id, Some(&made), by)? {
                 return Ok(Err(refused));
             }
+            // The stream of the workspace says what it is for, too, as it does when it is made.
+            let timestamp = self.moment(writing)?;
+            writing.append(Draft {
+                stream: Stream::from(workspace),
+                actor: by.clone(),
+                kind: Kind::fixed("workspace_task_given").into(),
+                action_id: None,
+                body: json!({"workspace": workspace, "task": id, "timestamp": timestamp}),
+            })?;
             self.give(writing, id, &made, by)?;
             found(table::tasks(writing.sql(), Some(id))?, id).map(Ok)
         })?

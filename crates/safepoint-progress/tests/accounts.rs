@@ -336,7 +336,7 @@ on_every_store! {
         for statement in [
             "UPDATE progress_meters SET tokens = 0",
             "DELETE FROM progress_meters",
-            "INSERT INTO progress_meters SELECT workspace, number, 0, cost, wall, bytes, counted, record_tokens, record_cost, record_wall, warned, exceeded, due, time FROM progress_meters",
+            "INSERT INTO progress_meters SELECT workspace, number, 0, cost, wall, bytes, counted, record_tokens, record_cost, record_wall, warned, exceeded, due, time, entry FROM progress_meters",
         ] {
             let done: Result<u64, StoreError> = trail.store().write(Durability::Sync, |sql| sql.execute(statement, &[]));
             let error = format!("{:?}", done.unwrap_err());

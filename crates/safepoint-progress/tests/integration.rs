@@ -185,7 +185,7 @@ on_every_store! {
             scene.trail.store().write(Durability::Sync, |sql| sql.execute(statement, &[]))
         };
         for turn in [1, 2, 3] {
-            let again = format!("INSERT INTO progress_integrations SELECT target, {turn}, source, record, mode, strategy, time FROM progress_integrations WHERE turn = 2");
+            let again = format!("INSERT INTO progress_integrations SELECT target, {turn}, source, record, mode, strategy, time, entry + 1 FROM progress_integrations WHERE turn = 2");
             let error = format!("{:?}", run(&again).unwrap_err());
             assert!(error.contains("append-only") || error.contains("unique"), "{turn}: {error}");
         }
@@ -448,7 +448,7 @@ on_every_store! {
         assert_eq!((scene.read("a").as_str(), state(&scene, id)), ("theirs\n", State::Failed));
         let told = scene.told(&room, before);
         let ours: Vec<&(String, Value)> = told.iter().filter(|(kind, _)| kind.starts_with("integration_") || kind.starts_with("conflict_")).collect();
-        assert_eq!(ours.len(), 4);
+        assert_eq!(ours.len(), 5);
         assert!(ours.iter().all(|(_, body)| body["mode"] == json!("salvage")), "{ours:?}");
     }
 

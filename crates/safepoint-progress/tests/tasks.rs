@@ -270,7 +270,7 @@ on_every_store! {
             assert!(error.contains("append-only"), "{statement}: {error}");
         }
         // The database itself keeps a workspace from being at two tasks.
-        let second = |workspace: &str| format!("INSERT INTO progress_task_moves (task, number, state, workspace, time) VALUES ('{two}', 2, 'assigned', '{workspace}', 1)");
+        let second = |workspace: &str| format!("INSERT INTO progress_task_moves (task, number, state, workspace, time, entry) VALUES ('{two}', 2, 'assigned', '{workspace}', 1, 1)");
         assert!(change(&second(worker.workspace_id.as_str())).is_err());
         let free = below(&progress, &root, &Given::default());
         assert_eq!(change(&second(free.workspace_id.as_str())).unwrap(), 1);

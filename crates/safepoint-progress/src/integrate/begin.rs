@@ -43,14 +43,15 @@ impl Progress {
             Err(why) => return Err(self.refused(wish, why, by)?),
         };
         let state: Option<&State> = ground.map(|ground| ground.state);
-        let record = match self.proved_whole(&chosen, state)? {
+        let proved = match self.proved_whole(&chosen, state)? {
+            Ok(record) => self.faulty(wish.source)?.map_or(Ok(record), Err),
+            found => found,
+        };
+        let record = match proved {
             Ok(record) => record,
             Err(found) => {
                 self.violated(wish, &chosen.target.id, by)?;
-                return Err(ProgressError::Tampered {
-                    what: "checkpoint",
-                    id: found.subject_id,
-                });
+                return Err(found.into());
             }
         };
         fault::point("integrate.proved");
@@ -116,8 +117,9 @@ impl Progress {
                 conflicts: Vec::new(),
                 result: None,
             };
-            table::insert_integration(writing.sql(), &one)?;
-            writing.append(Draft {
+            let mut rows = vec![table::integration_row(&one)];
+            rows.extend(action.map(|action| table::action_row(&one, action)));
+            let entry = writing.append(Draft {
                 stream: Stream::from(wish.source),
                 actor: by.clone(),
                 kind: Kind::fixed("integration_started").into(),
@@ -126,14 +128,14 @@ impl Progress {
                     "source": one.source, "target": one.target, "owner": by, "mode": one.mode,
                     "strategy": one.strategy, "checkpoint_ref": one.checkpoint_ref, "turn": one.turn,
                     "confidence": effective(wish.mode, record), "timestamp": started,
+                    "rows": table::marks(&rows),
                 }),
             })?;
-            if let Some(action) = action {
-                table::insert_integration_action(writing.sql(), &one, action)?;
-            } else if conflicts.is_empty() {
-                self.finish(writing, &one, by)?;
-            } else {
+            table::insert_rows(writing.sql(), &rows, entry.seq)?;
+            if !conflicts.is_empty() {
                 self.detect(writing, &one, &conflicts, by)?;
+            } else if action.is_none() {
+                self.finish(writing, &one, by)?;
             }
             Ok::<_, ProgressError>(Ok(again(writing, &one)?))
         })??;
@@ -207,8 +209,8 @@ impl Progress {
     ) -> Result<(), ProgressError> {
         let known = i64::try_from(again(writing, one)?.conflicts.len()).unwrap_or(i64::MAX);
         for (number, conflict) in (known + 1..).zip(conflicts) {
-            table::insert_conflict(writing.sql(), one, number, conflict)?;
-            writing.append(Draft {
+            let row = [table::conflict_row(one, number, conflict)];
+            let entry = writing.append(Draft {
                 stream: Stream::from(&one.source),
                 actor: by.clone(),
                 kind: Kind::fixed("conflict_detected").into(),
@@ -216,9 +218,10 @@ impl Progress {
                 body: json!({
                     "workspace_id": one.source, "conflict": format!("c{number}"), "mode": one.mode,
                     "conflict_type": conflict.kind, "resources": [conflict.path],
-                    "description": conflict.description,
+                    "description": conflict.description, "rows": table::marks(&row),
                 }),
             })?;
+            table::insert_rows(writing.sql(), &row, entry.seq)?;
         }
         let made = table::made(writing.sql(), &one.source)?;
         let (standing, _) = table::standing(writing.sql(), &one.source)?;

@@ -51,8 +51,8 @@ impl Progress {
             false => Outcome::ConflictResolved,
         };
         let time = self.moment(writing)?;
-        table::insert_end(writing.sql(), one, result, None, time)?;
-        writing.append(Draft {
+        let row = [table::end_row(one, result, None, time)];
+        let entry = writing.append(Draft {
             stream: Stream::from(&one.source),
             actor: by.clone(),
             kind: Kind::fixed("integration_completed").into(),
@@ -60,8 +60,10 @@ impl Progress {
             body: json!({
                 "source": one.source, "target": one.target, "mode": one.mode, "strategy": one.strategy,
                 "checkpoint_ref": one.checkpoint_ref, "result": result, "timestamp": time,
+                "rows": table::marks(&row),
             }),
         })?;
+        table::insert_rows(writing.sql(), &row, entry.seq)?;
         if one.mode == Mode::Normal {
             let made = table::made(writing.sql(), &one.source)?;
             let reason = Some("integrated");
@@ -88,9 +90,9 @@ impl Progress {
         reason: &str,
         by: &Actor,
     ) -> Result<(), ProgressError> {
+        without_nul("a reason", Some(reason))?;
         self.trail.write(Durability::Sync, |writing| {
             let found = again(writing, one)?;
-        without_nul("a reason", Some(reason))?;
             match found.result {
                 None => self.abort(writing, &found, reason, by),
                 Some(_) => Ok(()),
@@ -109,17 +111,18 @@ impl Progress {
             self.settle_late(writing, one, by)?;
         }
         let time = self.moment(writing)?;
-        table::insert_end(writing.sql(), one, Outcome::Aborted, Some(reason), time)?;
-        writing.append(Draft {
+        let row = [table::end_row(one, Outcome::Aborted, Some(reason), time)];
+        let entry = writing.append(Draft {
             stream: Stream::from(&one.source),
             actor: by.clone(),
             kind: Kind::fixed("integration_aborted").into(),
             action_id: one.actions.last().cloned(),
             body: json!({
                 "source": one.source, "target": one.target, "mode": one.mode,
-                "reason": reason, "timestamp": time,
+                "reason": reason, "timestamp": time, "rows": table::marks(&row),
             }),
         })?;
+        table::insert_rows(writing.sql(), &row, entry.seq)?;
         Ok(())
     }
 

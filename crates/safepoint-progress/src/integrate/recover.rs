@@ -41,6 +41,9 @@ impl Progress {
             let Some(_held) = state.hold_isolated(one.source.as_str())? else {
                 continue; // somebody is at work
             };
+            if self.verify(&one.source)?.first_bad.is_some() {
+                continue; // nothing is done with what is not as the trail tells
+            }
             let done = one
                 .actions
                 .iter()

@@ -52,6 +52,9 @@ impl Progress {
         decision: &Resolve<'_>,
         by: &Actor,
     ) -> Result<Integration, ProgressError> {
+        if self.open_integration(source)?.is_some() {
+            self.still_holds(source, by)?;
+        }
         let resolved = self.trail.write(Durability::Sync, |writing| {
             let one = open(writing, source)?;
             let (number, conflict) = found(&one, decision)?;
@@ -101,6 +104,7 @@ impl Progress {
         let Some(one) = self.open_integration(source)? else {
             return refused(format!("`{source}` is not being integrated"));
         };
+        self.still_holds(source, by)?;
         if !one.is_settled() {
             return Ok(Step::Conflicted(one));
         }
@@ -125,7 +129,19 @@ impl Progress {
         };
         let integration = self.trail.write(Durability::Sync, |writing| {
             let now = open(writing, source)?;
-            table::insert_integration_action(writing.sql(), &now, &ground.errand.id)?;
+            let row = [table::action_row(&now, &ground.errand.id)];
+            let timestamp = self.moment(writing)?;
+            let entry = writing.append(Draft {
+                stream: Stream::from(source),
+                actor: by.clone(),
+                kind: Kind::fixed("integration_resumed").into(),
+                action_id: Some(ground.errand.id.clone()),
+                body: json!({
+                    "source": now.source, "target": now.target, "mode": now.mode, "turn": now.turn,
+                    "timestamp": timestamp, "rows": table::marks(&row),
+                }),
+            })?;
+            table::insert_rows(writing.sql(), &row, entry.seq)?;
             again(writing, &now)
         })?;
         fault::point("integrate.resumed");
@@ -188,9 +204,9 @@ impl Progress {
         by: &Actor,
     ) -> Result<(), ProgressError> {
         let time = self.moment(writing)?;
-        table::insert_resolution(writing.sql(), one, number, resolved, time)?;
+        let row = [table::resolution_row(one, number, resolved, time)];
         let failed = matches!(resolved.strategy, Settling::Rework | Settling::Timeout);
-        writing.append(Draft {
+        let entry = writing.append(Draft {
             stream: Stream::from(&one.source),
             actor: by.clone(),
             kind: Kind::fixed("conflict_resolved").into(),
@@ -199,9 +215,10 @@ impl Progress {
                 "workspace_id": one.source, "conflict": conflict.id, "mode": one.mode,
                 "conflict_type": conflict.kind, "resolution_strategy": resolved.strategy,
                 "resolution": resolved.choice, "outcome": if failed { "failed" } else { "resolved" },
-                "timestamp": time,
+                "timestamp": time, "rows": table::marks(&row),
             }),
         })?;
+        table::insert_rows(writing.sql(), &row, entry.seq)?;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use safepoint_model::{Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{Made, parsed};
+use super::{METER, Made, NewRow, parsed};
 use crate::account::{Account, Marks};
 use crate::meter::Meter;
 use crate::state::State;
@@ -38,18 +38,12 @@ pub(crate) fn account(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Account, St
     Ok(found.unwrap_or(Account::NEW))
 }
 
-/// Adds a row, with the moment at which something is due if the workspace stays in `state`.
-pub(crate) fn insert_account(
-    sql: &mut dyn Sql,
-    made: &Made,
-    account: &Account,
-    state: State,
-) -> Result<(), StoreError> {
+/// The next row, with the moment at which something is due if the workspace stays in `state`.
+pub(crate) fn account_row<'a>(made: &'a Made, account: &Account, state: State) -> NewRow<'a> {
     let due = account.due(state, &made.budget, made.timeout);
-    sql.execute(
-        "INSERT INTO progress_meters (workspace, number, tokens, cost, wall, bytes, counted, record_tokens, record_cost, record_wall, warned, exceeded, due, time) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-        &[
+    NewRow::new(
+        &METER,
+        vec![
             Value::Text(made.id.as_str()),
             Value::Integer(account.number + 1),
             account.taken.tokens.map(stored).into(),
@@ -66,7 +60,6 @@ pub(crate) fn insert_account(
             Value::Integer(account.time.as_micros()),
         ],
     )
-    .map(drop)
 }
 
 /// A moment at which something was to be done.
@@ -91,6 +84,18 @@ pub(crate) fn due(sql: &mut dyn Sql, now: Timestamp) -> Result<Vec<Due>, StoreEr
             })
         },
     )
+}
+
+/// Whether a sweep says that what is still due in a workspace was dealt with.
+pub(crate) fn is_swept_aside(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<bool, StoreError> {
+    let found = query_one(
+        sql,
+        "SELECT coalesce(due, -1), coalesce((SELECT max(time) FROM progress_sweeps), -1) \
+         FROM progress_meters WHERE workspace = ?1 ORDER BY number DESC LIMIT 1",
+        &[Value::Text(id.as_str())],
+        |row| Ok((row.integer(0)?, row.integer(1)?)),
+    )?;
+    Ok(found.is_some_and(|(due, swept)| due >= 0 && due <= swept))
 }
 
 /// Notes that everything due up to `time` is dealt with.

@@ -4,10 +4,13 @@ use safepoint_model::{ActionId, Timestamp, WorkspaceId};
 use safepoint_state::path;
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{optional, parsed};
+use super::{
+    CONFLICT, INTEGRATION, INTEGRATION_ACTION, INTEGRATION_END, NewRow, RESOLUTION, optional,
+    parsed,
+};
 use crate::integrate::{Choice, Conflict, Integration, Outcome, Resolved, Settling};
 
-const INTEGRATION: &str = "SELECT i.target, i.turn, i.source, i.record, i.mode, i.strategy, i.time, e.result \
+const SELECT: &str = "SELECT i.target, i.turn, i.source, i.record, i.mode, i.strategy, i.time, e.result \
      FROM progress_integrations i LEFT JOIN progress_integration_ends e ON e.target = i.target AND e.turn = i.turn";
 
 fn read_integration(row: &dyn Row) -> Result<Integration, StoreError> {
@@ -72,7 +75,7 @@ pub(crate) fn integration(
     target: &WorkspaceId,
     turn: i64,
 ) -> Result<Option<Integration>, StoreError> {
-    let statement = format!("{INTEGRATION} WHERE i.target = ?1 AND i.turn = ?2");
+    let statement = format!("{SELECT} WHERE i.target = ?1 AND i.turn = ?2");
     let at = [Value::Text(target.as_str()), Value::Integer(turn)];
     match query_one(sql, &statement, &at, read_integration)? {
         Some(found) => filled(sql, found).map(Some),
@@ -85,7 +88,7 @@ pub(crate) fn integrations_of(
     sql: &mut dyn Sql,
     source: &WorkspaceId,
 ) -> Result<Vec<Integration>, StoreError> {
-    let statement = format!("{INTEGRATION} WHERE i.source = ?1 ORDER BY i.target, i.turn");
+    let statement = format!("{SELECT} WHERE i.source = ?1 ORDER BY i.target, i.turn");
     let found = query_all(
         sql,
         &statement,
@@ -97,7 +100,7 @@ pub(crate) fn integrations_of(
 
 /// Those that have not ended.
 pub(crate) fn open_integrations(sql: &mut dyn Sql) -> Result<Vec<Integration>, StoreError> {
-    let statement = format!("{INTEGRATION} WHERE e.turn IS NULL ORDER BY i.target");
+    let statement = format!("{SELECT} WHERE e.turn IS NULL ORDER BY i.target");
     let found = query_all(sql, &statement, &[], read_integration)?;
     found.into_iter().map(|one| filled(sql, one)).collect()
 }
@@ -107,8 +110,7 @@ pub(crate) fn open_integrations_with(
     sql: &mut dyn Sql,
     id: &WorkspaceId,
 ) -> Result<Vec<Integration>, StoreError> {
-    let statement =
-        format!("{INTEGRATION} WHERE e.turn IS NULL AND (i.source = ?1 OR i.target = ?1)");
+    let statement = format!("{SELECT} WHERE e.turn IS NULL AND (i.source = ?1 OR i.target = ?1)");
     let found = query_all(
         sql,
         &statement,
@@ -147,97 +149,76 @@ pub(crate) fn next_turn(sql: &mut dyn Sql, target: &WorkspaceId) -> Result<i64, 
     Ok(ended.unwrap_or(0) + 1)
 }
 
-pub(crate) fn insert_integration(sql: &mut dyn Sql, one: &Integration) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_integrations (target, turn, source, record, mode, strategy, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        &[
-            Value::Text(one.target.as_str()),
-            Value::Integer(one.turn),
-            Value::Text(one.source.as_str()),
-            Value::Text(one.checkpoint_ref.as_str()),
-            Value::Text(one.mode.as_str()),
-            Value::Text(one.strategy.as_str()),
-            Value::Integer(one.started.as_micros()),
-        ],
-    )
-    .map(drop)
+/// What says which integration it is, in every table of theirs.
+fn which(one: &Integration) -> Vec<Value<'_>> {
+    vec![
+        Value::Text(one.source.as_str()),
+        Value::Text(one.target.as_str()),
+        Value::Integer(one.turn),
+    ]
 }
 
-pub(crate) fn insert_end(
-    sql: &mut dyn Sql,
-    one: &Integration,
+pub(crate) fn integration_row(one: &Integration) -> NewRow<'_> {
+    let mut values = which(one);
+    values.extend([
+        Value::Text(one.checkpoint_ref.as_str()),
+        Value::Text(one.mode.as_str()),
+        Value::Text(one.strategy.as_str()),
+        Value::Integer(one.started.as_micros()),
+    ]);
+    NewRow::new(&INTEGRATION, values)
+}
+
+pub(crate) fn end_row<'a>(
+    one: &'a Integration,
     result: Outcome,
-    reason: Option<&str>,
+    reason: Option<&'a str>,
     time: Timestamp,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_integration_ends (target, turn, result, reason, time) VALUES (?1, ?2, ?3, ?4, ?5)",
-        &[
-            Value::Text(one.target.as_str()),
-            Value::Integer(one.turn),
-            Value::Text(result.as_str()),
-            reason.into(),
-            Value::Integer(time.as_micros()),
-        ],
-    )
-    .map(drop)
+) -> NewRow<'a> {
+    let mut values = which(one);
+    values.extend([
+        Value::Text(result.as_str()),
+        reason.into(),
+        Value::Integer(time.as_micros()),
+    ]);
+    NewRow::new(&INTEGRATION_END, values)
 }
 
-pub(crate) fn insert_integration_action(
-    sql: &mut dyn Sql,
-    one: &Integration,
-    action: &ActionId,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_integration_actions (action, target, turn) VALUES (?1, ?2, ?3)",
-        &[
-            Value::Text(action.as_str()),
-            Value::Text(one.target.as_str()),
-            Value::Integer(one.turn),
-        ],
-    )
-    .map(drop)
+pub(crate) fn action_row<'a>(one: &'a Integration, action: &'a ActionId) -> NewRow<'a> {
+    let mut values = which(one);
+    values.push(Value::Text(action.as_str()));
+    NewRow::new(&INTEGRATION_ACTION, values)
 }
 
-pub(crate) fn insert_conflict(
-    sql: &mut dyn Sql,
-    one: &Integration,
+pub(crate) fn conflict_row<'a>(
+    one: &'a Integration,
     number: i64,
-    conflict: &Conflict,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_conflicts (target, turn, number, type, path, mergeable, description) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        &[
-            Value::Text(one.target.as_str()),
-            Value::Integer(one.turn),
-            Value::Integer(number),
-            Value::Text(conflict.kind.as_str()),
-            conflict.raw.as_deref().into(),
-            Value::Integer(i64::from(conflict.mergeable)),
-            Value::Text(&conflict.description),
-        ],
-    )
-    .map(drop)
+    conflict: &'a Conflict,
+) -> NewRow<'a> {
+    let mut values = which(one);
+    values.extend([
+        Value::Integer(number),
+        Value::Text(conflict.kind.as_str()),
+        conflict.raw.as_deref().into(),
+        Value::Integer(i64::from(conflict.mergeable)),
+        Value::Text(&conflict.description),
+    ]);
+    NewRow::new(&CONFLICT, values)
 }
 
-pub(crate) fn insert_resolution(
-    sql: &mut dyn Sql,
-    one: &Integration,
+pub(crate) fn resolution_row<'a>(
+    one: &'a Integration,
     number: i64,
-    resolved: &Resolved,
+    resolved: &'a Resolved,
     time: Timestamp,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_resolutions (target, turn, number, strategy, choice, content, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        &[
-            Value::Text(one.target.as_str()),
-            Value::Integer(one.turn),
-            Value::Integer(number),
-            Value::Text(resolved.strategy.as_str()),
-            resolved.choice.map(Choice::as_str).into(),
-            resolved.content.as_deref().into(),
-            Value::Integer(time.as_micros()),
-        ],
-    )
-    .map(drop)
+) -> NewRow<'a> {
+    let mut values = which(one);
+    values.extend([
+        Value::Integer(number),
+        Value::Text(resolved.strategy.as_str()),
+        resolved.choice.map(Choice::as_str).into(),
+        resolved.content.as_deref().into(),
+        Value::Integer(time.as_micros()),
+    ]);
+    NewRow::new(&RESOLUTION, values)
 }

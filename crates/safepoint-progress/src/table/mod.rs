@@ -2,6 +2,7 @@
 
 mod account;
 mod integration;
+mod kept;
 mod place;
 mod record;
 mod signal;
@@ -12,6 +13,7 @@ use safepoint_store::{Row, StoreError, Value};
 
 pub(crate) use account::*;
 pub(crate) use integration::*;
+pub(crate) use kept::*;
 pub(crate) use place::*;
 pub(crate) use record::*;
 pub(crate) use signal::*;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use safepoint_model::{Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::parsed;
+use super::{NewRow, PLACE, REMOVED_PLACE, parsed};
 use crate::place::Place;
 
-const PLACE: &str = "SELECT workspace, path, kind, origin, base FROM progress_places";
+const SELECT: &str = "SELECT workspace, path, kind, origin, base FROM progress_places";
 
 fn path(row: &dyn Row, column: usize) -> Result<PathBuf, StoreError> {
     Ok(PathBuf::from(OsStr::from_bytes(row.blob(column)?)))
@@ -31,7 +31,7 @@ fn read_place(row: &dyn Row) -> Result<Place, StoreError> {
 
 /// The directory that was made for a workspace, whether it is still there or not.
 pub(crate) fn place(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Option<Place>, StoreError> {
-    let statement = format!("{PLACE} WHERE workspace = ?1");
+    let statement = format!("{SELECT} WHERE workspace = ?1");
     query_one(sql, &statement, &[Value::Text(id.as_str())], read_place)
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn place_at(sql: &mut dyn Sql, paths: &[&Path]) -> Result<Option<Plac
         .map(|number| format!("?{number}"))
         .collect();
     let statement = format!(
-        "{PLACE} WHERE path IN ({}) ORDER BY length(path) DESC LIMIT 1",
+        "{SELECT} WHERE path IN ({}) ORDER BY length(path) DESC LIMIT 1",
         wanted.join(", ")
     );
     let values: Vec<Value<'_>> = paths
@@ -54,15 +54,15 @@ pub(crate) fn place_at(sql: &mut dyn Sql, paths: &[&Path]) -> Result<Option<Plac
 /// All directories that were not removed.
 pub(crate) fn places(sql: &mut dyn Sql) -> Result<Vec<Place>, StoreError> {
     let statement = format!(
-        "{PLACE} p WHERE NOT EXISTS (SELECT 1 FROM progress_removed_places r WHERE r.workspace = p.workspace) ORDER BY workspace"
+        "{SELECT} p WHERE NOT EXISTS (SELECT 1 FROM progress_removed_places r WHERE r.workspace = p.workspace) ORDER BY workspace"
     );
     query_all(sql, &statement, &[], read_place)
 }
 
-pub(crate) fn insert_place(sql: &mut dyn Sql, place: &Place) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_places (workspace, path, kind, origin, base) VALUES (?1, ?2, ?3, ?4, ?5)",
-        &[
+pub(crate) fn place_row(place: &Place) -> NewRow<'_> {
+    NewRow::new(
+        &PLACE,
+        vec![
             Value::Text(place.workspace.as_str()),
             Value::Blob(place.path.as_os_str().as_bytes()),
             Value::Text(place.kind.as_str()),
@@ -70,7 +70,6 @@ pub(crate) fn insert_place(sql: &mut dyn Sql, place: &Place) -> Result<(), Store
             Value::Text(place.base.as_str()),
         ],
     )
-    .map(drop)
 }
 
 pub(crate) fn is_removed(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<bool, StoreError> {
@@ -83,14 +82,9 @@ pub(crate) fn is_removed(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<bool, St
     Ok(found.is_some())
 }
 
-pub(crate) fn insert_removed(
-    sql: &mut dyn Sql,
-    id: &WorkspaceId,
-    time: Timestamp,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_removed_places (workspace, time) VALUES (?1, ?2)",
-        &[Value::Text(id.as_str()), Value::Integer(time.as_micros())],
+pub(crate) fn removed_row(id: &WorkspaceId, time: Timestamp) -> NewRow<'_> {
+    NewRow::new(
+        &REMOVED_PLACE,
+        vec![Value::Text(id.as_str()), Value::Integer(time.as_micros())],
     )
-    .map(drop)
 }

@@ -3,7 +3,7 @@
 use safepoint_model::{RecordId, TaskId, Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{optional, parsed};
+use super::{DEPENDENCY, NewRow, TASK, TASK_MOVE, optional, parsed};
 use crate::ProgressError;
 use crate::task::{Task, TaskState};
 
@@ -111,36 +111,32 @@ fn result_of(sql: &mut dyn Sql, id: &TaskId) -> Result<Option<RecordId>, StoreEr
     Ok(found.flatten())
 }
 
-pub(crate) fn insert_task(
-    sql: &mut dyn Sql,
-    id: &TaskId,
-    title: &str,
-    originator: &str,
+pub(crate) fn task_row<'a>(
+    id: &'a TaskId,
+    title: &'a str,
+    originator: &'a str,
     created: Timestamp,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_tasks (id, title, originator, created) VALUES (?1, ?2, ?3, ?4)",
-        &[
+) -> NewRow<'a> {
+    NewRow::new(
+        &TASK,
+        vec![
             Value::Text(id.as_str()),
             Value::Text(title),
             Value::Text(originator),
             Value::Integer(created.as_micros()),
         ],
     )
-    .map(drop)
 }
 
-pub(crate) fn insert_dependency(
-    sql: &mut dyn Sql,
-    id: &TaskId,
-    on: &TaskId,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_task_dependencies (task, number, dependency) \
-         VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM progress_task_dependencies WHERE task = ?1), ?2)",
-        &[Value::Text(id.as_str()), Value::Text(on.as_str())],
+pub(crate) fn dependency_row<'a>(id: &'a TaskId, number: usize, on: &'a TaskId) -> NewRow<'a> {
+    NewRow::new(
+        &DEPENDENCY,
+        vec![
+            Value::Text(id.as_str()),
+            Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)),
+            Value::Text(on.as_str()),
+        ],
     )
-    .map(drop)
 }
 
 /// One step of a task.
@@ -154,17 +150,16 @@ pub(crate) struct Step<'a> {
     pub(crate) record: Option<&'a str>,
 }
 
-pub(crate) fn insert_task_move(
-    sql: &mut dyn Sql,
-    id: &TaskId,
+pub(crate) fn task_move_row<'a>(
+    id: &'a TaskId,
     number: i64,
     state: TaskState,
-    step: Step<'_>,
+    step: Step<'a>,
     time: Timestamp,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO progress_task_moves (task, number, state, reason, workspace, record, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        &[
+) -> NewRow<'a> {
+    NewRow::new(
+        &TASK_MOVE,
+        vec![
             Value::Text(id.as_str()),
             Value::Integer(number),
             Value::Text(state.as_str()),
@@ -174,5 +169,15 @@ pub(crate) fn insert_task_move(
             Value::Integer(time.as_micros()),
         ],
     )
-    .map(drop)
+}
+
+/// Every task that there is anything of, whether all of it is there or not.
+pub(crate) fn all_tasks(sql: &mut dyn Sql) -> Result<Vec<TaskId>, StoreError> {
+    query_all(
+        sql,
+        "SELECT id FROM progress_tasks UNION SELECT task FROM progress_task_moves \
+         UNION SELECT task FROM progress_task_dependencies ORDER BY 1",
+        &[],
+        |row| parsed(row.text(0)?, 0),
+    )
 }

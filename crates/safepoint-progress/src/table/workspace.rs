@@ -89,6 +89,16 @@ pub(crate) fn all_made(sql: &mut dyn Sql) -> Result<Vec<Made>, StoreError> {
     query_all(sql, &format!("{MADE} ORDER BY created, id"), &[], read_made)
 }
 
+/// The ids of all workspaces, whatever else is in their rows.
+pub(crate) fn all_workspaces(sql: &mut dyn Sql) -> Result<Vec<WorkspaceId>, StoreError> {
+    query_all(
+        sql,
+        "SELECT id FROM progress_workspaces ORDER BY created, id",
+        &[],
+        |row| parsed(row.text(0)?, 0),
+    )
+}
+
 /// How many workspaces there are.
 pub(crate) fn count_made(sql: &mut dyn Sql) -> Result<u64, ProgressError> {
     let statement = "SELECT count(*) FROM progress_workspaces";

@@ -1,15 +1,18 @@
 //! One workspace, entry by entry, beside its rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use safepoint_model::{Digest, RecordId, Timestamp, WorkspaceId};
+use safepoint_model::{Digest, RecordId, TaskId, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
-use safepoint_trail::{Brief, Entry, Trail};
-use serde::de::DeserializeOwned;
+use safepoint_trail::{Brief, Trail};
 use serde_json::json;
 
+use super::marked::{Marked, RowsTold};
 use super::rows::{Numbered, Rows};
-use super::told::{BindingTold, DeliveryTold, MoveTold, RecordTold, SignalTold, WorkspaceTold};
+use super::told::{
+    BindingTold, DeliveryTold, MoveTold, OnlyRows, RecordTold, SignalTold, TaskGiven,
+    WorkspaceTold, read,
+};
 use super::{Compared, Fault, Subject, Verified};
 use crate::ProgressError;
 use crate::agent::agent_mark;
@@ -19,12 +22,13 @@ use crate::record::{self, Record};
 use crate::signal::move_asked;
 use crate::state::{Standing, State};
 use crate::table::{
-    self, Made, StoredBinding, StoredDelivery, StoredMove, StoredRecord, StoredSignal,
+    self, Made, OF_WORKSPACES, StoredBinding, StoredDelivery, StoredMove, StoredRecord,
+    StoredSignal,
 };
 
-const MISSING: &str = "it is in the trail, and not in the store";
-const EXTRA: &str = "it is in the store, and not in the trail";
-const OTHER: &str = "it is not the one that the trail tells of";
+pub(super) const MISSING: &str = "it is in the trail, and not in the store";
+pub(super) const EXTRA: &str = "it is in the store, and not in the trail";
+pub(super) const OTHER: &str = "it is not the one that the trail tells of";
 
 /// A move that the signal of an agent asked for.
 #[derive(Clone, Debug)]
@@ -44,7 +48,6 @@ pub(super) struct Compare<'a> {
     standing: Standing,
     /// What the agent asked for since the last move.
     asked: Option<Asked>,
-    last_hash: Option<Digest>,
     before: Option<(RecordId, Timestamp)>,
     entries: u64,
     /// How many signals of each source were delivered here.
@@ -55,10 +58,15 @@ pub(super) struct Compare<'a> {
     records: Rows<StoredRecord>,
     signals: Rows<StoredSignal>,
     deliveries: Rows<StoredDelivery>,
+    /// What the entry at hand says of rows that are compared by their marks.
+    told: RowsTold,
+    marked: Marked,
+    most: u32,
+    tasks: BTreeSet<TaskId>,
 }
 
 /// Whether what was compared holds.
-type Held = Result<(), Fault>;
+pub(super) type Held = Result<(), Fault>;
 
 impl<'a> Compare<'a> {
     pub(super) fn new(trail: &'a Trail, id: &'a WorkspaceId, most: u32) -> Self {
@@ -69,7 +77,6 @@ impl<'a> Compare<'a> {
             began: false,
             standing: Standing::NEW,
             asked: None,
-            last_hash: None,
             before: None,
             entries: 0,
             told_by: BTreeMap::new(),
@@ -79,6 +86,10 @@ impl<'a> Compare<'a> {
             records: Rows::new(most),
             signals: Rows::new(most),
             deliveries: Rows::new(most),
+            told: RowsTold::new(),
+            marked: Marked::new(id.as_str(), &OF_WORKSPACES),
+            most,
+            tasks: BTreeSet::new(),
         }
     }
 
@@ -106,25 +117,6 @@ impl<'a> Compare<'a> {
         Ok(())
     }
 
-    /// Whether the next entry of the stream is what was signed, and follows the one before it.
-    pub(super) fn signed(&mut self, entry: &Entry) -> Result<Held, ProgressError> {
-        let follows = entry.prev_hash == self.last_hash;
-        if follows && self.trail.is_genuine(entry)? {
-            self.last_hash = Some(entry.hash);
-            return Ok(Ok(()));
-        }
-        let reason = match follows {
-            true => "it is not the entry that was signed",
-            false => "it does not follow the entry before it in its stream",
-        };
-        Ok(Err(Fault {
-            subject: Subject::TrailEntry,
-            number: self.entries + 1,
-            id: Some(entry.id.to_string()),
-            reason,
-        }))
-    }
-
     /// Compares the next entry of the stream.
     pub(super) fn entry(
         &mut self,
@@ -134,15 +126,39 @@ impl<'a> Compare<'a> {
         let held = match entry.kind {
             "workspace_created" => self.workspace(sql, entry),
             "agent_bound" => {
-                let told: BindingTold = self.read(entry)?;
+                let told: BindingTold = read(self.trail, entry)?;
                 self.binding(sql, entry, &told)
             }
             "workspace_state_changed" => self.state(sql, entry),
             "checkpoint_created" => self.record(sql, entry),
             "signal_emitted" => self.signal(sql, entry),
             "signal_delivered" => self.delivery(sql, entry),
+            "workspace_task_given" => {
+                let told: TaskGiven = read(self.trail, entry)?;
+                self.tasks.insert(told.task);
+                Ok(Ok(()))
+            }
+            "resources_metered"
+            | "budget_warning"
+            | "budget_exceeded"
+            | "workspace_directory_removed"
+            | "integration_started"
+            | "integration_resumed"
+            | "integration_completed"
+            | "integration_aborted"
+            | "conflict_detected"
+            | "conflict_resolved" => {
+                let told: OnlyRows = read(self.trail, entry)?;
+                self.told = told.rows;
+                Ok(Ok(()))
+            }
             _ => Ok(Ok(())),
         }?;
+        let told = std::mem::take(&mut self.told);
+        let held = match held {
+            Ok(()) => self.marked.entry(sql, self.most, entry.seq, &told)?,
+            fault => fault,
+        };
         self.entries += 1;
         Ok(held)
     }
@@ -160,7 +176,19 @@ impl<'a> Compare<'a> {
             )*};
         }
         none_left!(moves: Move, bindings: Binding, records: Checkpoint, signals: Signal, deliveries: Delivery);
+        if let Err(extra) = self.marked.end(sql, self.most)? {
+            return Ok(Some(extra));
+        }
+        if table::is_swept_aside(sql, self.id)? {
+            let reason = "what is due was swept aside";
+            return Ok(Some(self.fault(Subject::Meter, None, reason)));
+        }
         Ok(None)
+    }
+
+    /// The tasks that it was given, as the trail tells.
+    pub(super) fn tasks(&self) -> &BTreeSet<TaskId> {
+        &self.tasks
     }
 
     /// Something of the workspace cannot be read at all.
@@ -169,7 +197,9 @@ impl<'a> Compare<'a> {
     }
 
     fn workspace(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
-        let told: WorkspaceTold = self.read(entry)?;
+        let mut told: WorkspaceTold = read(self.trail, entry)?;
+        self.told = std::mem::take(&mut told.rows);
+        self.tasks.extend(told.task.take());
         let same = self.made.as_ref().is_some_and(|(made, taxonomy)| {
             !self.began
                 && told.workspace == *self.id
@@ -179,6 +209,8 @@ impl<'a> Compare<'a> {
                 && made.originator == told.originator
                 && made.created == told.timestamp
                 && made.directive.as_deref().map(directive_digest) == told.directive
+                && made.budget == told.budget
+                && made.timeout == told.timeout
                 && *taxonomy == told.taxonomy.digest
                 && u64::try_from(made.entry) == Ok(entry.seq)
         });
@@ -210,7 +242,8 @@ impl<'a> Compare<'a> {
     }
 
     fn state(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
-        let told: MoveTold = self.read(entry)?;
+        let mut told: MoveTold = read(self.trail, entry)?;
+        self.told = std::mem::take(&mut told.rows);
         let row = self.moves.next(sql, self.id)?;
         let moved = self.standing.moved_to(told.to).ok();
         let legal = moved.filter(|_| told.from == self.standing.state);
@@ -235,7 +268,8 @@ impl<'a> Compare<'a> {
     }
 
     fn record(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
-        let told: RecordTold = self.read(entry)?;
+        let mut told: RecordTold = read(self.trail, entry)?;
+        self.told = std::mem::take(&mut told.rows);
         let id = Some(told.checkpoint_id.to_string());
         let Some(row) = self.records.next(sql, self.id)? else {
             return Ok(Err(self.fault(Subject::Checkpoint, id, MISSING)));
@@ -281,7 +315,7 @@ impl<'a> Compare<'a> {
     }
 
     fn signal(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
-        let told: SignalTold = self.read(entry)?;
+        let told: SignalTold = read(self.trail, entry)?;
         let row = self.signals.next(sql, self.id)?;
         let parent = self.made.as_ref().and_then(|(made, _)| made.parent.clone());
         if entry.actor != "protocol"
@@ -310,7 +344,7 @@ impl<'a> Compare<'a> {
     }
 
     fn delivery(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
-        let told: DeliveryTold = self.read(entry)?;
+        let told: DeliveryTold = read(self.trail, entry)?;
         let row = self.deliveries.next(sql, self.id)?;
         match self.told_by.get_mut(&told.from) {
             Some(count) => *count += 1,
@@ -344,15 +378,6 @@ impl<'a> Compare<'a> {
             *count += 1;
         }
         Ok(())
-    }
-
-    fn read<T: DeserializeOwned>(&self, entry: Brief<'_>) -> Result<T, ProgressError> {
-        serde_json::from_str(&self.trail.whole_body(entry.body)?).map_err(|_| {
-            ProgressError::Tampered {
-                what: "trail entry",
-                id: entry.id.to_string(),
-            }
-        })
     }
 
     fn count(&self, subject: Subject) -> u64 {

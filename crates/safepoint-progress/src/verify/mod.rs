@@ -9,20 +9,23 @@
 
 mod all;
 mod compare;
+mod marked;
 mod rows;
+mod task;
 mod told;
 
 use std::collections::BTreeMap;
 
 use safepoint_model::WorkspaceId;
-use safepoint_store::StoreError;
-use safepoint_trail::{Brief, Entry, Stream, page_of};
+use safepoint_store::{Sql, StoreError};
+use safepoint_trail::{Brief, Entry, Stream, Trail, page_of};
 use serde::Serialize;
 
 use crate::words::words;
 use crate::{Progress, ProgressError, table};
 
-use compare::Compare;
+use compare::{Compare, MISSING};
+use task::{Signed, verify_task};
 
 pub(crate) use compare::Asked;
 pub(crate) use told::RecordTold;
@@ -44,6 +47,28 @@ words! {
     Signal = "signal",
     /// Something that was delivered.
     Delivery = "delivery",
+    /// What a workspace took.
+    Meter = "meter",
+    /// The directory of a workspace.
+    Place = "place",
+    /// That a directory was removed.
+    RemovedPlace = "removed_place",
+    /// That an integration began.
+    Integration = "integration",
+    /// The action by which a directory was changed.
+    IntegrationAction = "integration_action",
+    /// Something that does not fit.
+    Conflict = "conflict",
+    /// What was decided about it.
+    Resolution = "resolution",
+    /// How an integration ended.
+    IntegrationEnd = "integration_end",
+    /// What a task was made as.
+    Task = "task",
+    /// How far a task went.
+    TaskMove = "task_move",
+    /// What a task waits for.
+    Dependency = "dependency",
 }
 
 /// What was found.
@@ -87,49 +112,82 @@ pub(crate) struct Compared {
 const PAGE: u32 = 256;
 
 impl Progress {
-    /// Compares everything that is kept of a workspace with the trail.
+    /// Compares everything that is kept of a workspace with the trail, and of the tasks that it
+    /// was given.
     pub fn verify(&self, id: &WorkspaceId) -> Result<Verified, ProgressError> {
         let mut compare = Compare::new(&self.trail, id, PAGE);
         // One view of the store, so that nothing is added between an entry and its row.
         let found = self.trail.store().read(|sql| {
-            table::made(sql, id)?;
+            let made = table::made(sql, id);
+            if matches!(made, Err(ProgressError::NotFound { .. })) && is_told_of(sql, id)? {
+                return Ok(Some(compare.unreadable(MISSING)));
+            }
+            made?;
             compare.begin(sql)?;
-            let stream = Stream::from(id);
-            let mut from = 0;
-            loop {
-                let page = page_of(sql, &stream, from, PAGE)?;
-                for entry in &page {
-                    if let Err(fault) = compare.signed(entry)? {
-                        return Ok(Some(fault));
-                    }
-                    if let Err(fault) = compare.entry(sql, brief(entry))? {
-                        return Ok(Some(fault));
-                    }
-                    from = entry.seq + 1;
-                }
-                if page.len() < PAGE as usize {
-                    return compare.end(sql);
+            let own = compare_stream(sql, &self.trail, &mut compare, &Stream::from(id))?;
+            if own.is_some() {
+                return Ok(own);
+            }
+            let mut tasks = compare.tasks().clone();
+            tasks.extend(table::task_of(sql, id)?);
+            for task in &tasks {
+                if let Err(fault) = verify_task(sql, &self.trail, task)? {
+                    return Ok(Some(fault));
                 }
             }
+            Ok(None)
         });
-        let first_bad = fault_in(&compare, found)?;
+        let first_bad = fault_in(|reason| compare.unreadable(reason), found)?;
         Ok(compare.into_compared(first_bad).verified)
+    }
+}
+
+/// Whether the trail knows of a workspace that there is no row of.
+fn is_told_of(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<bool, ProgressError> {
+    let first = page_of(sql, &Stream::from(id), 0, 1)?;
+    Ok(first
+        .iter()
+        .any(|entry| entry.kind.as_str() == "workspace_created"))
+}
+
+fn compare_stream(
+    sql: &mut dyn Sql,
+    trail: &Trail,
+    compare: &mut Compare<'_>,
+    stream: &Stream,
+) -> Result<Option<Fault>, ProgressError> {
+    let mut signed = Signed::new(trail);
+    let mut from = 0;
+    loop {
+        let page = page_of(sql, stream, from, PAGE)?;
+        for entry in &page {
+            if let Err(fault) = signed.next(entry)? {
+                return Ok(Some(fault));
+            }
+            if let Err(fault) = compare.entry(sql, brief(entry))? {
+                return Ok(Some(fault));
+            }
+            from = entry.seq + 1;
+        }
+        if page.len() < PAGE as usize {
+            return compare.end(sql);
+        }
     }
 }
 
 /// What was found, or the fault that an unreadable row is.
 fn fault_in(
-    compare: &Compare<'_>,
+    unreadable: impl FnOnce(&'static str) -> Fault,
     found: Result<Option<Fault>, ProgressError>,
 ) -> Result<Option<Fault>, ProgressError> {
     match found {
         // A row that cannot be read was not written by us.
         Err(ProgressError::Store(StoreError::Column { .. })) => {
-            Ok(Some(compare.unreadable("a row of it cannot be read")))
+            Ok(Some(unreadable("a row of it cannot be read")))
         }
         Err(ProgressError::Tampered { .. }) => {
             let reason = "its taxonomy or an entry of it cannot be read";
-            Ok(Some(compare.unreadable(reason)))
+            Ok(Some(unreadable(reason)))
         }
         other => other,
     }

@@ -56,7 +56,8 @@ numbered! {
 /// Rows that are read once, from the first to the last.
 pub(super) struct Rows<T> {
     page: VecDeque<T>,
-    last: i64,
+    /// Behind which row the next page begins; `None` when there is none.
+    next: Option<i64>,
     /// How many are read at a time.
     most: u32,
 }
@@ -65,7 +66,7 @@ impl<T: Numbered> Rows<T> {
     pub(super) fn new(most: u32) -> Self {
         Self {
             page: VecDeque::new(),
-            last: i64::MIN,
+            next: Some(i64::MIN),
             most,
         }
     }
@@ -75,13 +76,11 @@ impl<T: Numbered> Rows<T> {
         sql: &mut dyn Sql,
         id: &WorkspaceId,
     ) -> Result<Option<T>, StoreError> {
-        if self.page.is_empty() {
-            self.page = T::after(sql, id, self.last, self.most)?.into();
+        if let (true, Some(behind)) = (self.page.is_empty(), self.next) {
+            self.page = T::after(sql, id, behind, self.most)?.into();
+            let whole = self.page.len() >= self.most as usize;
+            self.next = self.page.back().filter(|_| whole).map(T::number);
         }
-        let next = self.page.pop_front();
-        if let Some(row) = &next {
-            self.last = row.number();
-        }
-        Ok(next)
+        Ok(self.page.pop_front())
     }
 }

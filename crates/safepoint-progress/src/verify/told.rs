@@ -1,8 +1,13 @@
 //! What entries tell of what is kept. Fields that are not compared are not read.
 
-use safepoint_model::{Digest, RecordId, SignalId, Timestamp, WorkspaceId};
+use safepoint_model::{Digest, RecordId, SignalId, Span, TaskId, Timestamp, WorkspaceId};
+use safepoint_trail::{Brief, Trail};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
+use super::marked::RowsTold;
+use crate::ProgressError;
+use crate::meter::Budget;
 use crate::record::{Confidence, Status};
 use crate::role::Name;
 use crate::signal::SignalType;
@@ -18,7 +23,23 @@ pub(super) struct WorkspaceTold {
     pub(super) agent: Digest,
     pub(super) taxonomy: TaxonomyTold,
     pub(super) directive: Option<Digest>,
+    pub(super) budget: Budget,
+    pub(super) timeout: Option<Span>,
+    pub(super) task: Option<TaskId>,
     pub(super) timestamp: Timestamp,
+    pub(super) rows: RowsTold,
+}
+
+/// What any entry says that has rows.
+#[derive(Deserialize)]
+pub(super) struct OnlyRows {
+    #[serde(default)]
+    pub(super) rows: RowsTold,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TaskGiven {
+    pub(super) task: TaskId,
 }
 
 #[derive(Deserialize)]
@@ -38,6 +59,7 @@ pub(super) struct MoveTold {
     pub(super) to: State,
     pub(super) reason: Option<String>,
     pub(super) timestamp: Timestamp,
+    pub(super) rows: RowsTold,
 }
 
 /// What an entry says of a record that was made.
@@ -53,6 +75,7 @@ pub(crate) struct RecordTold {
     pub(crate) timestamp: Timestamp,
     pub(crate) integrity: IntegrityTold,
     pub(crate) request: Option<Digest>,
+    pub(crate) rows: RowsTold,
 }
 
 #[derive(Deserialize)]
@@ -78,4 +101,15 @@ pub(super) struct DeliveryTold {
     pub(super) from: WorkspaceId,
     pub(super) delivered_to: WorkspaceId,
     pub(super) delivered_at: Timestamp,
+}
+
+/// Reads what an entry tells.
+pub(super) fn read<T: DeserializeOwned>(
+    trail: &Trail,
+    entry: Brief<'_>,
+) -> Result<T, ProgressError> {
+    serde_json::from_str(&trail.whole_body(entry.body)?).map_err(|_| ProgressError::Tampered {
+        what: "trail entry",
+        id: entry.id.to_string(),
+    })
 }
