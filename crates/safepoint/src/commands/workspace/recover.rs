@@ -33,10 +33,15 @@ pub(crate) struct RecoverReply {
     faults: Vec<FoundFault>,
 }
 
-/// A workspace that is not as the trail tells.
+/// A workspace or a task that is not as the trail tells.
 #[derive(Serialize, JsonSchema)]
 struct FoundFault {
-    workspace_id: String,
+    /// The workspace, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace_id: Option<String>,
+    /// The task, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<String>,
     #[schemars(with = "FaultDocument")]
     fault: Fault,
 }
@@ -47,6 +52,18 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
     let state = context.state()?;
     let integrations = progress.recover_integrations(&state, &context.actor()?)?;
     let directories = progress.clear_apart(&state)?;
+    let of_workspaces = recovered.faults.into_iter().map(|(id, fault)| FoundFault {
+        workspace_id: Some(id.to_string()),
+        task_id: None,
+        fault,
+    });
+    let mut faults: Vec<FoundFault> = of_workspaces.collect();
+    let of_tasks = recovered.task_faults.into_iter();
+    faults.extend(of_tasks.map(|(id, fault)| FoundFault {
+        workspace_id: None,
+        task_id: Some(id.to_string()),
+        fault,
+    }));
     let reply = RecoverReply {
         downtime: recovered.downtime.to_string(),
         workspaces_recovered: recovered.workspaces_recovered,
@@ -56,14 +73,7 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         integrations_ended: integrations.len(),
         directories_cleared: directories,
         trail_entries_examined: recovered.trail_entries_examined,
-        faults: recovered
-            .faults
-            .into_iter()
-            .map(|(id, fault)| FoundFault {
-                workspace_id: id.to_string(),
-                fault,
-            })
-            .collect(),
+        faults,
     };
     context.console.value(&reply, show)?;
     Ok(match reply.faults.is_empty() {
@@ -74,13 +84,12 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
 
 fn show(reply: &RecoverReply) -> String {
     let mut shown = String::new();
-    for FoundFault {
-        workspace_id,
-        fault,
-    } in &reply.faults
-    {
+    for found in &reply.faults {
+        let fault = &found.fault;
+        let whose = found.workspace_id.as_ref().or(found.task_id.as_ref());
         shown.push_str(&format!(
-            "{BAD}bad{BAD:#}   {STRONG}{workspace_id}{STRONG:#}: {} {}: {}\n",
+            "{BAD}bad{BAD:#}   {STRONG}{}{STRONG:#}: {} {}: {}\n",
+            whose.map_or("", String::as_str),
             fault.subject,
             fault.number,
             text::line(fault.reason).text

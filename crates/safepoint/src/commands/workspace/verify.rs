@@ -28,7 +28,9 @@ pub(crate) struct VerifyReply {
 /// Something that is not what was written.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FaultDocument {
-    /// `checkpoint`, `move`, `binding`, `signal`, `delivery`, `workspace` or `trail_entry`.
+    /// `trail_entry`, `workspace`, `move`, `binding`, `checkpoint`, `signal`, `delivery`, `meter`,
+    /// `place`, `removed_place`, `integration`, `integration_action`, `conflict`, `resolution`,
+    /// `integration_end`, `task`, `task_move` or `dependency`.
     subject: String,
     /// Which of its kind in this workspace, from 1.
     number: u64,
