@@ -32,6 +32,9 @@ pub enum ProgressError {
     /// The token is not the one of the agent that the workspace is bound to.
     #[error("the token is not that of the agent of `{0}`; a migration makes a new one")]
     NotTheAgent(WorkspaceId),
+    /// Something is not where this could be done.
+    #[error("{0}")]
+    Unfit(String),
     /// A rule says no.
     #[error("{0}")]
     Refused(String),

@@ -4,7 +4,7 @@
 //! is not is refused, and recorded too.
 
 use safepoint_model::WorkspaceId;
-use safepoint_store::{Durability, fault};
+use safepoint_store::{Durability, Sql, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
@@ -28,7 +28,8 @@ pub(crate) struct Cause<'a> {
 }
 
 impl Progress {
-    /// Moves a workspace. A move that there is not is refused and recorded.
+    /// Moves a workspace, as its coordinator. A move that there is not is refused and recorded,
+    /// and so is one that only the agent or an integration makes.
     pub fn move_to(
         &self,
         id: &WorkspaceId,
@@ -39,11 +40,41 @@ impl Progress {
         without_nul("a reason", reason)?;
         let moved = self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
-            self.transition(writing, &made, to, reason, by.clone())
+            let (before, _) = table::standing(writing.sql(), id)?;
+            if before.moved_to(to).is_ok()
+                && let Some(why) = not_by_hand(writing, &made, to)?
+            {
+                self.refuse_move(writing, &made, (before.state, to), reason, by)?;
+                return Ok::<_, ProgressError>(Err(ProgressError::Unfit(why)));
+            }
+            let moved = self.transition(writing, &made, to, reason, by.clone())?;
+            Ok(moved.map_err(ProgressError::from))
         })?;
         // It may have become able to take what waits for it. The move is made all the same.
         let _ = self.deliver_to(id);
-        Ok(moved?)
+        moved
+    }
+
+    /// Records that a move was asked for that nobody makes by hand.
+    fn refuse_move(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        (from, to): (State, State),
+        reason: Option<&str>,
+        by: &Actor,
+    ) -> Result<(), ProgressError> {
+        let time = self.moment(writing)?;
+        writing.append(Draft {
+            stream: Stream::from(&made.id),
+            actor: by.clone(),
+            kind: Kind::fixed("workspace_state_refused").into(),
+            action_id: None,
+            body: json!({
+                "workspace": made.id, "from": from, "to": to, "reason": reason, "timestamp": time,
+            }),
+        })?;
+        Ok(())
     }
 
     /// Gives a workspace to another agent: the old token stops counting, then there is a new one.
@@ -163,4 +194,47 @@ impl Progress {
         }
         Ok(moved)
     }
+}
+
+/// Those directly below a workspace that have not ended, the oldest first.
+pub(crate) fn living_children(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+) -> Result<Vec<WorkspaceId>, ProgressError> {
+    let mut living = Vec::new();
+    for child in table::children(sql, id)? {
+        let (standing, _) = table::standing(sql, &child.id)?;
+        if !standing.state.is_terminal() {
+            living.push(child.id);
+        }
+    }
+    Ok(living)
+}
+
+/// Why a move that there is is not the coordinator's to make. A root has nobody above it that
+/// could take it over, so its coordinator says itself when it is done.
+fn not_by_hand(
+    writing: &mut Writing<'_>,
+    made: &Made,
+    to: State,
+) -> Result<Option<String>, ProgressError> {
+    let id = &made.id;
+    Ok(match (to, &made.parent) {
+        (State::Integrating, Some(_)) => Some(format!(
+            "`{id}` is integrating when its agent says `complete`; without that it can be failed, and salvaged"
+        )),
+        (State::Closed, Some(_)) => Some(format!(
+            "`{id}` is closed when its work is taken over: integrate it, or decline it"
+        )),
+        (State::Closed, None) => {
+            let living = living_children(writing.sql(), id)?;
+            living.first().map(|child| {
+                format!("`{id}` is not done while `{child}` below it has not ended: integrate that, or fail it")
+            })
+        }
+        (State::Conflicted, _) => Some(format!(
+            "only an integration finds that the work of `{id}` does not fit"
+        )),
+        _ => None,
+    })
 }

@@ -5,6 +5,7 @@
 mod support;
 
 use safepoint_model::Span;
+use safepoint_progress::integrate::{ConflictType, Finding, Mode, Strategy, Wish};
 use safepoint_progress::meter::{Budget, Tolerance};
 use safepoint_progress::record::WallTime;
 use safepoint_progress::rejection::Reason;
@@ -242,10 +243,14 @@ on_every_store! {
         progress.move_to(&one.workspace_id, State::Suspended, None, &ada()).unwrap();
         room.clock.move_by(29 * SECOND);
         // Being integrated is not the agent's time; a conflict is somebody's again.
-        progress.move_to(&two.workspace_id, State::Integrating, None, &ada()).unwrap();
+        send(&progress, &two, &body(None, "final")).unwrap();
+        progress.emit(&two.workspace_id, &two.token, SignalType::Complete, None, None).unwrap();
         room.clock.move_by(1_000 * SECOND);
         assert_eq!(progress.tick().unwrap(), []);
-        progress.move_to(&two.workspace_id, State::Conflicted, None, &ada()).unwrap();
+        let findings = [Finding { kind: ConflictType::ConstraintBreach, description: "too large".to_owned() }];
+        let wish = Wish { source: &two.workspace_id, mode: Mode::Normal, strategy: Strategy::Evaluated, record: None, findings: &findings };
+        progress.prepare(&wish, None, &ada()).unwrap();
+        assert_eq!(progress.workspace(&two.workspace_id).unwrap().state, State::Conflicted);
         progress.move_to(&one.workspace_id, State::Active, None, &ada()).unwrap();
         room.clock.move_by(2 * SECOND);
         let before = room.entries(&trail).len();

@@ -49,7 +49,7 @@ fn done_apart(scene: &Scene, root: &Created, work: impl FnOnce(&std::path::Path)
 
 fn refusal(result: Result<Integration, ProgressError>) -> String {
     match result.unwrap_err() {
-        ProgressError::Refused(why) => why,
+        ProgressError::Refused(why) | ProgressError::Unfit(why) => why,
         other => panic!("{other:?}"),
     }
 }
@@ -147,7 +147,7 @@ on_every_store! {
     fn pr_32_overlaps_are_found_by_what_records_say(room: Room) {
         let scene = Scene::open(&room, 3);
         let root = scene.root();
-        let (one, two) = (done(&scene, &root, &["a", "b"]), done(&scene, &root, &["./b", "c"]));
+        let (one, two) = (done(&scene, &root, &["a", "b"]), done(&scene, &root, &["b", "c"]));
         let (three, four) = (done(&scene, &root, &["b"]), done(&scene, &root, &["d"]));
         scene.integrate(&wish(&one.workspace_id, Strategy::Layered)).unwrap();
         let id = &two.workspace_id;
@@ -369,7 +369,7 @@ on_every_store! {
             panic!("it has to be brought");
         };
         // Somebody is at work: nothing was cut off.
-        assert_eq!(scene.progress.recover_integrations(&scene.state, &ada()).unwrap(), []);
+        assert_eq!(scene.progress.recover_integrations(&scene.state, &ada()).unwrap().ended, []);
         scene.write("a", "ours\n");
         let found = scene.progress.carry_out(&ground, &bringing, &ada()).unwrap();
         assert_eq!((found.result, found.conflicts.len()), (None, 1));
@@ -424,9 +424,89 @@ on_every_store! {
         let Step::Bring(bringing) = begun.unwrap() else { panic!("it has to be brought") };
         scene.progress.move_to(id, State::Failed, Some("aborted_by_coordinator"), &ada()).unwrap();
         let told = refusal(scene.progress.carry_out(&ground, &bringing, &ada()));
+        assert!(told.contains("nothing was changed"), "{told}");
+        assert_eq!((state(&scene, id), scene.read("a").as_str()), (State::Failed, "1\n"));
+        // Whoever wrote in the same moment is told how to take it back.
+        scene.state.bring(&origin, &bringing.incoming(), &Looking::default()).unwrap();
+        let told = refusal(scene.progress.conclude(&bringing.integration, &ada()));
         assert!(told.contains(&format!("safepoint undo {}", errand.id)), "{told}");
-        assert_eq!(state(&scene, id), State::Failed);
         assert_eq!(scene.progress.open_integration(id).unwrap(), None);
+    }
+
+    fn pr_01_a_coordinator_neither_closes_nor_completes_by_hand(room: Room) {
+        let scene = Scene::open(&room, 18);
+        let root = scene.root();
+        let (one, two) = (done(&scene, &root, &["a"]), done(&scene, &root, &["a"]));
+        let at_work = scene.below(&root, "worker");
+        let by_hand = |of: &Created, to: State| {
+            let before = room.entries(&scene.trail).len();
+            let refused = scene.progress.move_to(&of.workspace_id, to, None, &ada()).unwrap_err();
+            assert!(matches!(refused, ProgressError::Unfit(_)), "{refused:?}");
+            assert_eq!(kinds(&scene.told(&room, before)), ["workspace_state_refused"]);
+        };
+        by_hand(&at_work, State::Integrating);
+        by_hand(&one, State::Closed);
+        by_hand(&one, State::Conflicted);
+        scene.integrate(&wish(&one.workspace_id, Strategy::Layered)).unwrap();
+        scene.integrate(&wish(&two.workspace_id, Strategy::Layered)).unwrap();
+        by_hand(&two, State::Closed);
+        assert_eq!(state(&scene, &two.workspace_id), State::Conflicted);
+        // What has not ended can be failed; the root is done when nothing below it is at work.
+        scene.progress.move_to(&two.workspace_id, State::Failed, None, &ada()).unwrap();
+        scene.progress.move_to(&root.workspace_id, State::Integrating, None, &ada()).unwrap();
+        by_hand(&root, State::Closed);
+        scene.progress.move_to(&at_work.workspace_id, State::Failed, None, &ada()).unwrap();
+        scene.progress.move_to(&root.workspace_id, State::Closed, None, &ada()).unwrap();
+    }
+
+    fn pr_32_an_integration_whose_source_has_ended_blocks_nobody_and_writes_nothing(room: Room) {
+        let scene = Scene::open(&room, 19);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let one = done_apart(&scene, &root, |at| write(at, "a", "theirs\n"));
+        let two = done_apart(&scene, &root, |at| write(at, "b", "new\n"));
+        scene.write("a", "ours\n");
+        let id = &one.created.workspace_id;
+        assert_eq!(scene.integrate(&wish(id, Strategy::Layered)).unwrap().conflicts.len(), 1);
+        // Closed behind our back, as an older version let anybody do.
+        let close = format!(
+            "INSERT INTO progress_moves SELECT workspace, number + 1, 'closed', NULL, NULL, time + 1, entry FROM progress_moves WHERE workspace = '{id}' AND state = 'conflicted'"
+        );
+        scene.trail.store().write(Durability::Sync, |sql| sql.execute(&close, &[])).map_err(|error: StoreError| error).unwrap();
+        assert_eq!(state(&scene, id), State::Closed);
+        assert!(refusal(scene.progress.resolve(id, &decide("c1", Choice::Theirs), &ada())).contains("not being integrated"));
+        assert!(refusal(scene.resume(id)).contains("not being integrated"));
+        assert_eq!(scene.read("a"), "ours\n");
+        assert_eq!(scene.progress.integrations(id).unwrap()[0].result, Some(Outcome::Aborted));
+        assert_eq!(scene.integrate(&wish(&two.created.workspace_id, Strategy::Layered)).unwrap().result, Some(Outcome::Success));
+        assert_eq!(scene.read("b"), "new\n");
+    }
+
+    fn pr_32_one_integration_that_cannot_be_ended_keeps_no_other_from_it(room: Room) {
+        let scene = Scene::open(&room, 20);
+        scene.write("a", "1\n");
+        let roots = [scene.root(), scene.root()];
+        let works = [0, 1].map(|number| done_apart(&scene, &roots[number], |at| write(at, &format!("b{number}"), "new\n")));
+        let origin = scene.origin();
+        let errands = [scene.errand(), scene.errand()];
+        for (work, errand) in works.iter().zip(&errands) {
+            let ground = Ground { state: &scene.state, origin: &origin, errand };
+            let step = scene.progress.prepare(&wish(&work.created.workspace_id, Strategy::Layered), Some(&ground), &ada());
+            let Step::Bring(bringing) = step.unwrap() else { panic!("it has to be brought") };
+            scene.state.bring(&origin, &bringing.incoming(), &Looking::default()).unwrap();
+        }
+        let id = &works[0].created.workspace_id;
+        let close = format!(
+            "INSERT INTO progress_moves SELECT workspace, number + 1, 'closed', NULL, NULL, time + 1, entry FROM progress_moves WHERE workspace = '{id}' AND state = 'integrating'"
+        );
+        scene.trail.store().write(Durability::Sync, |sql| sql.execute(&close, &[])).map_err(|error: StoreError| error).unwrap();
+        let done = scene.progress.recover_integrations(&scene.state, &ada()).unwrap();
+        assert_eq!((done.ended.len(), done.failed.len()), (1, 1));
+        assert_eq!(done.ended[0].source, works[1].created.workspace_id);
+        let (failed, why) = &done.failed[0];
+        assert_eq!(&failed.source, id);
+        assert!(why.to_string().contains(&format!("safepoint undo {}", errands[0].id)), "{why}");
+        assert_eq!(scene.progress.integrations_cut_off().unwrap(), []);
     }
 
     fn pr_31_a_salvage_with_conflicts_says_so_in_every_entry(room: Room) {

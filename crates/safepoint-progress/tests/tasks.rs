@@ -5,6 +5,7 @@
 mod support;
 
 use safepoint_model::TaskId;
+use safepoint_progress::integrate::{Declined, Mode, Strategy, Wish};
 use safepoint_progress::meter::Budget;
 use safepoint_progress::signal::SignalType;
 use safepoint_progress::state::State;
@@ -46,6 +47,18 @@ fn complete(progress: &Progress, worker: &Created) {
     emitted.unwrap();
 }
 
+/// Its work is taken over.
+fn take_over(progress: &Progress, worker: &Created) {
+    let wish = Wish {
+        source: &worker.workspace_id,
+        mode: Mode::Normal,
+        strategy: Strategy::Direct,
+        record: None,
+        findings: &[],
+    };
+    progress.prepare(&wish, None, &ada()).unwrap();
+}
+
 fn is_refused(result: Result<Task, ProgressError>) -> bool {
     matches!(result, Err(ProgressError::Refused(_)))
 }
@@ -84,7 +97,7 @@ on_every_store! {
         assert_eq!(kinds(&found), ["signal_emitted", "workspace_state_changed", "task_status_changed", "task_completed", "signal_delivered"]);
         let told_of = &found[3].1;
         assert_eq!((&told_of["task_id"], &told_of["workspace_id"], &told_of["checkpoint_id"]), (&json!(id), &json!(worker.workspace_id), &json!(second.id)));
-        progress.move_to(&worker.workspace_id, State::Closed, None, &ada()).unwrap();
+        take_over(&progress, &worker);
         let done = open(&room, 2).task(id).unwrap();
         assert_eq!((done.status, done.checkpoint_ref), (TaskState::Integrated, Some(second.id)));
         assert_eq!(done.workspace_history, [worker.workspace_id]);
@@ -104,11 +117,12 @@ on_every_store! {
         progress.move_to(&worker.workspace_id, State::Failed, Some("rejected"), &ada()).unwrap();
         assert_eq!(status(&progress, &id), TaskState::Failed);
         assert_eq!((count(&room, &trail, "task_completed"), count(&room, &trail, "task_failed")), (0, 1));
-        // Nor does closing make up for it.
+        // Nor does closing make up for it: there is no way to close it.
         let other = pending(&progress, "write more", &[]);
         let worker = at(&progress, &root, &other);
         complete(&progress, &worker);
-        progress.move_to(&worker.workspace_id, State::Closed, None, &ada()).unwrap();
+        assert!(progress.move_to(&worker.workspace_id, State::Closed, None, &ada()).is_err());
+        progress.decline(&worker.workspace_id, Declined::Rejected, &ada()).unwrap();
         assert_eq!(status(&progress, &other), TaskState::Failed);
     }
 

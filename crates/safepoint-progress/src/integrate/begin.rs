@@ -7,6 +7,7 @@ use safepoint_store::{Durability, Sql, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
+use super::end::is_stale;
 use super::tree::Looked;
 use super::{Bringing, Conflict, ConflictType, Ground, Integration, Mode, Step, Strategy, Wish};
 use crate::chain::opened;
@@ -104,6 +105,7 @@ impl Progress {
                 }
                 Err(why) => return Ok(Err(self.refuse_in(writing, wish, why, by)?)),
             };
+            self.abort_stale(writing, &chosen.target.id, by)?;
             let started = self.moment(writing)?;
             let one = Integration {
                 source: wish.source.clone(),
@@ -394,13 +396,15 @@ fn unfit(
             target.id, above.state
         )));
     }
-    let mut open = table::open_integrations_with(sql, &target.id)?.into_iter();
-    Ok(open.find(|one| one.target == target.id).map(|one| {
-        format!(
-            "`{}` is taking over `{}`: one after the other",
-            one.target, one.source
-        )
-    }))
+    for one in table::open_integrations_with(sql, &target.id)? {
+        if one.target == target.id && !is_stale(sql, &one)? {
+            return Ok(Some(format!(
+                "`{}` is taking over `{}`: one after the other",
+                one.target, one.source
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// What is needed to change a directory.

@@ -1,12 +1,12 @@
 //! The end of an integration: taken over, or given up. Each is one transaction.
 
 use safepoint_model::WorkspaceId;
-use safepoint_store::{Durability, fault};
+use safepoint_store::{Durability, Sql, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use super::begin::{again, number_of};
-use super::{Integration, Mode, Outcome, Resolved, Settling};
+use super::{Bringing, Integration, Mode, Outcome, Resolved, Settling};
 use crate::error::without_nul;
 use crate::signal::SignalType;
 use crate::state::State as WorkspaceState;
@@ -147,6 +147,43 @@ impl Progress {
         Ok(())
     }
 
+    /// Gives up integrations of a workspace, on either side, whose source has ended without
+    /// them: they can lead nowhere, and would keep the parent from taking over anything else.
+    pub(super) fn abort_stale(
+        &self,
+        writing: &mut Writing<'_>,
+        id: &WorkspaceId,
+        by: &Actor,
+    ) -> Result<(), ProgressError> {
+        for one in table::open_integrations_with(writing.sql(), id)? {
+            if is_stale(writing.sql(), &one)? {
+                self.abort(writing, &one, "source_ended", by)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a directory may be changed for this integration now: it is looked at last thing
+    /// before that, since others may have ended it meanwhile.
+    pub fn still_wanted(&self, bringing: &Bringing, by: &Actor) -> Result<(), ProgressError> {
+        let one = &bringing.integration;
+        self.trail.write(Durability::Sync, |writing| {
+            self.abort_stale(writing, &one.source, by)?;
+            let found = again(writing, one)?;
+            Ok::<_, ProgressError>(match found.result {
+                None if found.is_settled() => Ok(()),
+                None => Err(ProgressError::Unfit(format!(
+                    "`{}` has conflicts that nobody resolved yet; nothing was changed",
+                    one.source
+                ))),
+                Some(_) => Err(ProgressError::Unfit(format!(
+                    "the integration of `{}` has ended meanwhile; nothing was changed",
+                    one.source
+                ))),
+            })
+        })?
+    }
+
     /// Gives up what a workspace that has failed was in the middle of.
     pub(crate) fn abort_open(
         &self,
@@ -160,4 +197,13 @@ impl Progress {
         }
         Ok(())
     }
+}
+
+/// Whether an integration that has not ended cannot end any more, since its source has.
+pub(super) fn is_stale(sql: &mut dyn Sql, one: &Integration) -> Result<bool, ProgressError> {
+    let (standing, _) = table::standing(sql, &one.source)?;
+    Ok(match one.mode {
+        Mode::Normal => standing.state.is_terminal(),
+        Mode::Salvage => standing.state != WorkspaceState::Failed,
+    })
 }

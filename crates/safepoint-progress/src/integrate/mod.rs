@@ -17,6 +17,7 @@ use safepoint_model::{ActionId, RecordId, Timestamp, WorkspaceId};
 use safepoint_state::path::TreePath;
 use serde::Serialize;
 
+pub use recover::Ended;
 pub use resolve::{Declined, Resolve};
 pub use tree::{Bringing, Ground};
 

@@ -1,25 +1,40 @@
 //! Integrations that were cut off between the store and the directory.
 //!
 //! What the directory's own journal finished or dropped decides: if the action was done,
-//! the integration is concluded; if not, it is given up, and may be tried again.
+//! the integration is concluded; if not, it is given up, and may be tried again. One that
+//! cannot be ended is told of, and keeps nobody from ending the others.
 
 use safepoint_state::State;
 use safepoint_trail::Actor;
 
+use safepoint_store::Durability;
+
 use super::Integration;
+use super::end::is_stale;
 use crate::{Progress, ProgressError, table};
 
+/// What became of integrations that were cut off.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// Those that have ended now.
+    pub ended: Vec<Integration>,
+    /// Those that could not be ended, and why.
+    pub failed: Vec<(Integration, ProgressError)>,
+}
+
 impl Progress {
-    /// Integrations that have not ended and whose directory was to be changed.
+    /// Integrations that have not ended and whose directory was to be changed, or whose source
+    /// has ended without them.
     pub fn integrations_cut_off(&self) -> Result<Vec<Integration>, ProgressError> {
-        let open = self
-            .trail
-            .store()
-            .read(|sql| Ok::<_, ProgressError>(table::open_integrations(sql)?))?;
-        Ok(open
-            .into_iter()
-            .filter(|one| !one.actions.is_empty())
-            .collect())
+        self.trail.store().read(|sql| {
+            let mut found = Vec::new();
+            for one in table::open_integrations(sql)? {
+                if !one.actions.is_empty() || is_stale(sql, &one)? {
+                    found.push(one);
+                }
+            }
+            Ok(found)
+        })
     }
 
     /// Ends those of which nobody is at work any more. Says what became of each.
@@ -29,34 +44,62 @@ impl Progress {
         &self,
         state: &State,
         by: &Actor,
-    ) -> Result<Vec<Integration>, ProgressError> {
+    ) -> Result<Ended, ProgressError> {
         let cut_off = self.integrations_cut_off()?;
+        let mut outcome = Ended::default();
         if cut_off.is_empty() {
-            return Ok(Vec::new());
+            return Ok(outcome);
         }
         // Directories first: what was half done is ended there.
         state.recover()?;
-        let mut ended = Vec::new();
         for one in cut_off {
-            let Some(_held) = state.hold_isolated(one.source.as_str())? else {
-                continue; // somebody is at work
-            };
-            if self.verify(&one.source)?.first_bad.is_some() {
-                continue; // nothing is done with what is not as the trail tells
+            match self.end_cut_off(state, &one, by) {
+                Ok(ended) => outcome.ended.extend(ended),
+                Err(error) => outcome.failed.push((one, error)),
             }
-            let done = one
-                .actions
-                .iter()
-                .any(|action| state.find_action(action.as_str()).is_ok());
-            if done {
-                ended.push(self.conclude(&one, by)?);
-            } else if one.conflicts.is_empty() {
-                self.give_up(&one, "cut_off", by)?;
-                let now = self.integrations(&one.source)?;
-                ended.extend(now.into_iter().find(|it| it.turn == one.turn));
-            }
-            // With conflicts it goes on where it is, when somebody resumes it.
         }
-        Ok(ended)
+        Ok(outcome)
+    }
+
+    /// Ends one; `None` where somebody is at work, or has to decide something first.
+    fn end_cut_off(
+        &self,
+        state: &State,
+        one: &Integration,
+        by: &Actor,
+    ) -> Result<Option<Integration>, ProgressError> {
+        let Some(_held) = state.hold_isolated(one.source.as_str())? else {
+            return Ok(None);
+        };
+        if self.verify(&one.source)?.first_bad.is_some() {
+            return Ok(None); // nothing is done with what is not as the trail tells
+        }
+        let mut done = one
+            .actions
+            .iter()
+            .filter(|action| state.find_action(action.as_str()).is_ok());
+        let done = done.next_back();
+        let stale = self.trail.store().read(|sql| is_stale(sql, one))?;
+        if stale {
+            self.trail.write(Durability::Sync, |writing| {
+                self.abort_stale(writing, &one.source, by)
+            })?;
+            if let Some(action) = done {
+                return Err(ProgressError::Unfit(format!(
+                    "`{}` has ended, and its work was written all the same; `safepoint undo {action}` takes that back",
+                    one.source
+                )));
+            }
+        } else if done.is_some() {
+            return self.conclude(one, by).map(Some);
+        } else if one.conflicts.is_empty() {
+            self.give_up(one, "cut_off", by)?;
+        } else {
+            return Ok(None); // it goes on where it is, when somebody resumes it
+        }
+        let now = self.integrations(&one.source)?;
+        Ok(now
+            .into_iter()
+            .find(|it| it.target == one.target && it.turn == one.turn))
     }
 }

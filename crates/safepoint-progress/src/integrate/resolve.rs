@@ -52,6 +52,7 @@ impl Progress {
         decision: &Resolve<'_>,
         by: &Actor,
     ) -> Result<Integration, ProgressError> {
+        self.drop_stale(source, by)?;
         if self.open_integration(source)?.is_some() {
             self.still_holds(source, by)?;
         }
@@ -101,6 +102,7 @@ impl Progress {
         by: &Actor,
     ) -> Result<Step, ProgressError> {
         let refused = |why: String| Err(ProgressError::Refused(why));
+        self.drop_stale(source, by)?;
         let Some(one) = self.open_integration(source)? else {
             return refused(format!("`{source}` is not being integrated"));
         };
@@ -154,6 +156,13 @@ impl Progress {
             errand: ground.errand.clone(),
             _held: held,
         })))
+    }
+
+    /// Gives up what cannot end any more, so that nothing is decided or written for it.
+    fn drop_stale(&self, source: &WorkspaceId, by: &Actor) -> Result<(), ProgressError> {
+        self.trail.write(Durability::Sync, |writing| {
+            self.abort_stale(writing, source, by)
+        })
     }
 
     /// Records conflicts that came up after the first look.

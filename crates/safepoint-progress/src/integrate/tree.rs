@@ -146,6 +146,7 @@ impl Progress {
         bringing: &Bringing,
         by: &Actor,
     ) -> Result<Integration, ProgressError> {
+        self.still_wanted(bringing, by)?;
         let progress = safepoint_state::Progress::default();
         let incoming = bringing.incoming();
         match ground.state.bring(ground.origin, &incoming, &progress) {

@@ -172,7 +172,7 @@ impl Model {
                 reason,
             } => self.emit(at(*space), *token, SIGNALS[*kind], *reason),
             What::Move { space, to } => {
-                let answer = self.go(at(*space), STATES[*to]);
+                let answer = self.go_by_hand(at(*space), STATES[*to]);
                 self.deliver();
                 answer
             }
@@ -326,6 +326,25 @@ impl Model {
         }
         self.deliver();
         said("done")
+    }
+
+    /// A move that the coordinator asks for: those of an agent and of an integration are not
+    /// its own, but a root is taken over by nobody.
+    fn go_by_hand(&mut self, number: usize, to: &'static str) -> Answer {
+        let lives = |space: &Space| !["closed", "failed"].contains(&space.state);
+        let mut below = self.spaces.iter().filter(|it| it.parent == Some(number));
+        let is_root = self.spaces[number].parent.is_none();
+        let refused = match to {
+            "conflicted" => true,
+            "integrating" => !is_root,
+            "closed" => !is_root || below.any(lives),
+            _ => false,
+        };
+        if refused && moved(&self.spaces[number], to).is_some() {
+            self.spaces[number].entries.push("workspace_state_refused");
+            return said("refused");
+        }
+        self.go(number, to)
     }
 
     fn go(&mut self, number: usize, to: &'static str) -> Answer {

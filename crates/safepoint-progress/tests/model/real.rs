@@ -513,7 +513,7 @@ fn perform(progress: &Progress, call: &Call) -> Reply {
 
 fn refusal(error: &ProgressError) -> Reply {
     let answer = match error {
-        ProgressError::Refused(_) => "refused",
+        ProgressError::Refused(_) | ProgressError::Unfit(_) => "refused",
         ProgressError::Move(_) => "no such move",
         ProgressError::NotTheAgent(_) => "not the agent",
         other => panic!("{other}"),

@@ -35,6 +35,11 @@ pub(super) fn explain(error: &ProgressError) -> Explanation {
             Some(id.to_string()),
             hint("`safepoint workspace migrate` makes a new token, and the old one stops counting"),
         ),
+        ProgressError::Unfit(_) => (
+            Code::WorkspaceState,
+            None,
+            hint("`safepoint workspace show` tells where a workspace stands, `safepoint task show` where a task does"),
+        ),
         ProgressError::Refused(_) => (Code::ConstraintViolated, None, None),
         ProgressError::Tampered { id, .. } => (
             Code::RecordTampered,

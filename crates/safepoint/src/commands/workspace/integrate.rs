@@ -357,6 +357,7 @@ impl Over {
             let Step::Bring(bringing) = step else {
                 return Ok(step);
             };
+            self.progress.still_wanted(&bringing, &self.by)?;
             let state = &self.room.state;
             let incoming = bringing.incoming();
             let done = context.console.watching(&self.room.progress, || {

@@ -31,6 +31,17 @@ pub(crate) struct RecoverReply {
     trail_entries_examined: u64,
     /// What is not as the trail tells.
     faults: Vec<FoundFault>,
+    /// Integrations that were cut off and could not be ended.
+    integrations_failed: Vec<FailedIntegration>,
+}
+
+/// An integration that could not be ended.
+#[derive(Serialize, JsonSchema)]
+struct FailedIntegration {
+    /// The workspace whose work was taken over.
+    workspace_id: String,
+    /// Why it has not ended.
+    reason: String,
 }
 
 /// A workspace or a task that is not as the trail tells.
@@ -70,13 +81,21 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         workspaces_failed: recovered.workspaces_failed,
         signals_requeued: recovered.signals_requeued,
         transitions_made: recovered.transitions_made,
-        integrations_ended: integrations.len(),
+        integrations_ended: integrations.ended.len(),
         directories_cleared: directories,
         trail_entries_examined: recovered.trail_entries_examined,
         faults,
+        integrations_failed: integrations
+            .failed
+            .into_iter()
+            .map(|(one, error)| FailedIntegration {
+                workspace_id: one.source.to_string(),
+                reason: error.to_string(),
+            })
+            .collect(),
     };
     context.console.value(&reply, show)?;
-    Ok(match reply.faults.is_empty() {
+    Ok(match reply.faults.is_empty() && reply.integrations_failed.is_empty() {
         true => Exit::Done,
         false => Exit::Failed,
     })
@@ -93,6 +112,13 @@ fn show(reply: &RecoverReply) -> String {
             fault.subject,
             fault.number,
             text::line(fault.reason).text
+        ));
+    }
+    for failed in &reply.integrations_failed {
+        shown.push_str(&format!(
+            "{BAD}bad{BAD:#}   {STRONG}{}{STRONG:#}: its integration: {}\n",
+            failed.workspace_id,
+            text::line(&failed.reason).text
         ));
     }
     let good = count(reply.workspaces_recovered, "workspace", "workspaces");
