@@ -50,6 +50,8 @@ struct StateEntry {
 pub(crate) fn put<T: Kept>(writing: &mut Writing<'_>, thing: &T) -> Result<(), ControlError> {
     let id = thing.id();
     let state = serde_json::to_string(thing).map_err(|error| unreadable::<T>(&id, error))?;
+    // What opens a workspace is kept nowhere, whatever it stands in.
+    let state = writing.without_tokens(state);
     let topic = thing.topic();
     writing.sql().execute(
         "INSERT INTO control_documents (kind, id, time, is_open, topic, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \

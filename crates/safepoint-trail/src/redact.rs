@@ -11,7 +11,7 @@ use safepoint_model::Digest;
 use serde_json::Value;
 use sha2::Sha256;
 
-use crate::shape::Shapes;
+use crate::shape::{Shapes, WORKSPACE_TOKEN};
 
 /// Names whose text value is a secret, whatever it looks like. Compared with the end of a field's name.
 const TELLING_NAMES: [&str; 11] = [
@@ -87,11 +87,22 @@ impl Redactor {
 
     /// The text without its secrets; `None` when it has none.
     pub fn redact_text(&self, text: &str) -> Option<String> {
+        self.redact_kinds(text, |_| true)
+    }
+
+    /// The text without tokens of workspaces; `None` when it has none. Everything else stays:
+    /// whoever decides about a command must see the rest of it as it is.
+    pub fn redact_tokens(&self, text: &str) -> Option<String> {
+        self.redact_kinds(text, |kind| kind == WORKSPACE_TOKEN)
+    }
+
+    fn redact_kinds(&self, text: &str, wanted: impl Fn(&str) -> bool) -> Option<String> {
         if text.len() < 8 {
             return None;
         }
         let mut clean: Option<String> = None;
-        for (name, shape) in self.shapes.suspected(text) {
+        let suspected = self.shapes.suspected(text);
+        for (name, shape) in suspected.filter(|(name, _)| wanted(name)) {
             let Some(shape) = shape else {
                 return Some(self.mark(name, text)); // cannot happen; what is not looked at is not kept
             };
@@ -176,6 +187,7 @@ mod tests {
             format!("sk-ant-{}", a(9)),
             format!("eyJ{}.{}.{}", a(4), a(4), a(4)),
             format!("AGE-SECRET-KEY-1{}", "ABCD2345".repeat(4)),
+            format!("wst_{}", "0123abcd".repeat(8)),
             "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\ndef\n-----END OPENSSH PRIVATE KEY-----"
                 .to_owned(),
             "-----BEGIN RSA PRIVATE KEY-----\ncut off".to_owned(),
@@ -237,6 +249,17 @@ mod tests {
             one,
             other_key.redact_text("password=correct-horse").unwrap()
         );
+    }
+
+    #[test]
+    fn pr_05_only_tokens_are_taken_out_of_what_somebody_decides_about() {
+        let token = format!("wst_{}", "0123abcd".repeat(8));
+        let line = format!("SAFEPOINT_TOKEN={token} x --token={token} --password hunter22");
+        let clean = redactor().redact_tokens(&line).unwrap();
+        assert!(!clean.contains("wst_"), "{clean}");
+        assert!(clean.ends_with(" --password hunter22"), "{clean}");
+        assert_eq!(redactor().redact_tokens(&clean), None);
+        assert_eq!(redactor().redact_tokens("--password hunter22 wst_1"), None);
     }
 
     #[test]

@@ -33,7 +33,10 @@ const fn shape(
     }
 }
 
-const COUNT: usize = 18;
+const COUNT: usize = 19;
+
+/// The kind of the tokens that open a workspace.
+pub(crate) const WORKSPACE_TOKEN: &str = "workspace-token";
 
 const SHAPES: [Shape; COUNT] = [
     shape(
@@ -75,6 +78,8 @@ const SHAPES: [Shape; COUNT] = [
         &["eyJ"],
         r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
     ),
+    // Nothing but hexadecimal digits: no word that means anything can hide in it.
+    shape(WORKSPACE_TOKEN, &["wst_"], r"wst_[0-9A-Fa-f]{16,}"),
     shape("address", &["@"], r#"://[^/\s:@"']*:(?P<s>[^\s"']+)@"#),
     shape("address", &["@"], r#"://(?P<s>[^/\s:@"']{12,})@"#),
     shape(

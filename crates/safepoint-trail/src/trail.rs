@@ -79,6 +79,11 @@ impl Writing<'_> {
         self.sql
     }
 
+    /// A text without tokens of workspaces, as [`Trail::without_tokens`] gives it.
+    pub fn without_tokens(&self, text: String) -> String {
+        self.appender.redactor.redact_tokens(&text).unwrap_or(text)
+    }
+
     /// The present, later than everything that is recorded. The next entry bears it.
     pub fn moment(&mut self) -> Timestamp {
         self.appender.moment()
@@ -241,6 +246,12 @@ impl Trail {
     /// Takes secrets out of what leaves by another way, as they are taken out of entries.
     pub fn redact(&self, value: &mut serde_json::Value) {
         self.appender.redactor.redact(value);
+    }
+
+    /// The text without tokens of workspaces. The rest stays as it is, for whoever decides
+    /// about it; equal tokens leave equal marks.
+    pub fn without_tokens(&self, text: String) -> String {
+        self.appender.redactor.redact_tokens(&text).unwrap_or(text)
     }
 
     /// The signed head over all entries.

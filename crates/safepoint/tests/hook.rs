@@ -668,3 +668,125 @@ fn su_05_the_keys_of_operators_are_not_searched() {
     }
     denied(&claude.asks("t-3", &format!("grep -r . {}", above.display())));
 }
+
+/// Every file below a directory.
+fn files_below(place: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(place).unwrap().flatten() {
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => files_below(&entry.path(), found),
+            kind if kind.is_file() => found.push(entry.path()),
+            _ => {}
+        }
+    }
+}
+
+#[track_caller]
+fn kept_nowhere(env: &TestEnv, secret: &str) {
+    let mut files = Vec::new();
+    files_below(&env.home(), &mut files);
+    assert!(!files.is_empty());
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        let found = bytes
+            .windows(secret.len())
+            .any(|it| it == secret.as_bytes());
+        assert!(!found, "{}", path.display());
+    }
+}
+
+#[test]
+fn pr_05_a_token_in_a_line_is_kept_and_shown_nowhere() {
+    let env = project(support::HELD);
+    let token = format!("wst_{}", "0a1b2c3d".repeat(8));
+    let other = format!("wst_{}", "0a1b2c3e".repeat(8));
+    let claude = Claude::new(&env);
+    let line = format!("SAFEPOINT_TOKEN={token} tee b <<< {token}");
+    denied(&claude.asks("t-1", &line));
+    let listed = env.run(&["--json", "hold", "list"]).stdout;
+    assert!(
+        listed.contains("tee b") && !listed.contains("wst_"),
+        "{listed}"
+    );
+    let holds = env.json(&["hold", "list"]);
+    let hold = holds["holds"][0]["hold_id"].as_str().unwrap().to_owned();
+    let page = env.run(&["hold", "show", &hold]).stdout;
+    assert!(
+        page.contains(":workspace-token]") && !page.contains("wst_"),
+        "{page}"
+    );
+    // A yes is good for that token, and for no other.
+    approve(&env, &hold);
+    denied(&claude.asks("t-2", &line.replace(&token, &other)));
+    passes(&claude.asks("t-3", &line));
+    kept_nowhere(&env, &token);
+    kept_nowhere(&env, &other);
+}
+
+#[test]
+fn pr_05_what_was_approved_runs_with_the_token_itself() {
+    let env = project(support::HELD);
+    let token = format!("wst_{}", "0a1b2c3d".repeat(8));
+    let words = ["cp", "--", "a", &token];
+    let (_, asked) = support::exec(&env, &words);
+    let hold = asked["denial"]["hold_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{asked:#}"));
+    approve(&env, hold);
+    support::runs(&env, &words);
+    assert!(env.project().join(&token).exists());
+}
+
+#[test]
+fn pr_05_the_documented_use_of_a_token_is_not_held() {
+    let env = project(support::HELD);
+    let program = env!("CARGO_BIN_EXE_safepoint");
+    let token = format!("wst_{}", "0a1b2c3d".repeat(8));
+    let claude = Claude::new(&env);
+    for (number, line) in [
+        format!("SAFEPOINT_TOKEN={token} {program} workspace signal wsp_1 started"),
+        format!("{program} workspace signal wsp_1 complete --token {token}"),
+        format!("SAFEPOINT_TOKEN={token} {program} workspace checkpoint wsp_1 --body '{{}}'"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let said = passes(&claude.asks(&format!("t-{number}"), line));
+        assert_eq!(said, None, "{line}");
+    }
+    assert_eq!(env.json(&["hold", "list"])["holds"], json!([]));
+    denied(&claude.asks(
+        "t-9",
+        &format!("SAFEPOINT_HOME=/x {program} workspace list"),
+    ));
+}
+
+#[test]
+fn pr_05_an_agent_sees_no_holds_of_others() {
+    let env = project(support::HELD);
+    let claude = Claude::new(&env);
+    denied(&claude.asks("t-1", "tee b < a"));
+    let holds = env.json(&["hold", "list"]);
+    let hold = holds["holds"][0]["hold_id"].as_str().unwrap();
+    let session = holds["holds"][0]["session_id"].as_str().unwrap();
+    let seen = |session: &str, words: &[&str]| {
+        let mut command = env.command(words);
+        command
+            .env("SAFEPOINT_AGENT", "1")
+            .env("SAFEPOINT_SESSION", session);
+        let output = command.output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    for (session, is_mine) in [(session, true), ("ses_other", false)] {
+        let (_, list) = seen(session, &["--json", "hold", "list", "--all"]);
+        assert_eq!(list.contains("tee b"), is_mine, "{list}");
+        let (shown, page) = seen(session, &["hold", "show", hold]);
+        assert_eq!(
+            (shown, page.contains("tee b")),
+            (is_mine, is_mine),
+            "{page}"
+        );
+    }
+}

@@ -314,7 +314,7 @@ impl Passage<'_> {
             reason = "the one place that starts an agent's command"
         )]
         let mut command = Command::new(path);
-        for (number, word) in leave.canonical.argv.iter().enumerate() {
+        for (number, word) in leave.argv.iter().enumerate() {
             let sealed = script.as_ref().filter(|it| it.word == number);
             match (number, sealed) {
                 (0, _) => command.arg0(word),

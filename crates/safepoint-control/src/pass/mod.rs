@@ -136,6 +136,8 @@ pub struct Leave {
     pub(crate) permit: Option<Permit>,
     pub(crate) errand: Errand,
     pub(crate) program: Option<Opened>,
+    /// The words themselves; in the form there are no tokens.
+    pub(crate) argv: Vec<String>,
     pub(crate) variables: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     pub(crate) trust_after: Option<u32>,
     /// Whether a steward has allowed all of it by policies.
@@ -229,6 +231,7 @@ impl Passage<'_> {
                 before,
                 permit: permit.map(|permit| *permit),
                 program: seen.program,
+                argv: seen.argv,
                 variables: seen.variables,
                 trust_after,
                 by_policy,

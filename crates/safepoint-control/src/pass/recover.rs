@@ -4,7 +4,7 @@
 //! never run again by itself.
 
 use safepoint_authority::{Denial, Permit};
-use safepoint_model::Timestamp;
+use safepoint_model::{SessionId, Timestamp};
 use safepoint_state::{Errand, StateError};
 use safepoint_store::Durability;
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
@@ -39,19 +39,22 @@ impl Control {
     /// Whether this process was started, however indirectly, by an action that is running:
     /// then it belongs to an agent, and decides nothing.
     pub fn is_within_an_action(&self) -> Result<bool, ControlError> {
+        Ok(self.session_above()?.is_some())
+    }
+
+    /// The session of the action that has started this process, however indirectly.
+    pub fn session_above(&self) -> Result<Option<SessionId>, ControlError> {
         let running: Vec<Running> = self.trail.store().read(|sql| kept::open(sql))?;
         let mut process = Some(std::process::id());
         while let Some(id) = process.filter(|id| *id > 1) {
             let begun = started(id).unwrap_or(0);
-            if running
-                .iter()
-                .any(|it| it.starts_from() == Some((id, begun)))
-            {
-                return Ok(true);
+            let mut above = running.iter();
+            if let Some(it) = above.find(|it| it.starts_from() == Some((id, begun))) {
+                return Ok(Some(it.session_id.clone()));
             }
             process = parent(id);
         }
-        Ok(false)
+        Ok(None)
     }
 }
 

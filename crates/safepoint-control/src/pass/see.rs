@@ -284,10 +284,15 @@ impl Passage<'_> {
             atlases,
             paths,
         };
+        let canonical = self.without_tokens(canonical)?;
+        let mut requests = requests(seen, &covers, &canonical, trusted, fenced);
+        for request in &mut requests {
+            request.parameters = self.without_tokens(request.parameters.take())?;
+        }
         Ok(Form {
             fingerprint: canonical.fingerprint()?,
             coverage: cover::told(before, &canonical.paths, &total, &seen.deeds, fenced),
-            requests: requests(seen, &covers, &canonical, trusted, fenced),
+            requests,
             forbidden: canonical.actions.contains(CONTROL),
             // One that outlasts its call tells itself how it ends.
             line: match fenced {
@@ -300,6 +305,24 @@ impl Passage<'_> {
             canonical,
             trust,
         })
+    }
+
+    /// The form without tokens of workspaces: it is kept, and shown to others. Whoever asks
+    /// brings them along again. A mark says which token it was, so that a yes to one is no
+    /// yes to another.
+    fn without_tokens<T>(&self, form: T) -> Result<T, ControlError>
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned,
+    {
+        let reason = |error: serde_json::Error| ControlError::Proposal {
+            reason: format!("it cannot be written down exactly: {error}"),
+        };
+        let text = serde_json::to_string(&form).map_err(reason)?;
+        let clean = self.control.trail.without_tokens(text.clone());
+        match clean == text {
+            true => Ok(form),
+            false => serde_json::from_str(&clean).map_err(reason),
+        }
     }
 
     /// The action that waits or is permitted for the same wish; a new one otherwise.

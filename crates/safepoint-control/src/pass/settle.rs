@@ -188,6 +188,11 @@ impl Passage<'_> {
         }
         crate::session::allow_request(writing.sql(), action)?;
         let errand = self.errand(form, action, session, decision);
+        let line = match permit.is_some() {
+            // A person has approved exactly that line, where it was asked for.
+            true => None,
+            false => form.line.clone(),
+        };
         let running = Running {
             format: 1,
             action_id: action.clone(),
@@ -207,11 +212,9 @@ impl Passage<'_> {
             until: None,
             visitor: proposal.visitor.clone(),
             claims: form.claims.clone(),
-            line: match permit.is_some() {
-                // A person has approved exactly that line, where it was asked for.
-                true => None,
-                false => form.line.clone(),
-            },
+            line: line
+                .clone()
+                .map(|line| self.control.trail.without_tokens(line)),
             performer: None,
         };
         kept::put(writing, &running)?;
@@ -230,7 +233,7 @@ impl Passage<'_> {
             permit: permit.map(Box::new),
             trust_after: None,
             decision,
-            line: running.line,
+            line,
         })
     }
 

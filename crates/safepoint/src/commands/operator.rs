@@ -251,13 +251,17 @@ fn bad_key(path: &Path) -> impl Fn(safepoint_trail::note::NoteError) -> CliError
     }
 }
 
+/// Whether we were told that an agent calls.
+pub(crate) fn is_marked(context: &Context) -> bool {
+    let marks = ["SAFEPOINT_AGENT", "SAFEPOINT_ACTION"];
+    marks
+        .iter()
+        .any(|name| context.environment.path(name).is_some())
+}
+
 /// An agent decides about nothing, and changes nobody who does.
 pub(crate) fn refuse_agents(context: &Context, control: &Control) -> Result<(), CliError> {
-    let marked = ["SAFEPOINT_AGENT", "SAFEPOINT_ACTION"];
-    let marked = marked
-        .iter()
-        .any(|name| context.environment.path(name).is_some());
-    match marked || control.is_within_an_action()? {
+    match is_marked(context) || control.is_within_an_action()? {
         true => Err(CliError::Control(ControlError::AgentDecides)),
         false => Ok(()),
     }

@@ -1,11 +1,13 @@
 //! `safepoint hold list` and `safepoint hold show`.
 
-use safepoint_authority::{HoldState, Pending};
+use safepoint_authority::{Hold, HoldState, Pending};
+use safepoint_control::{Control, ControlError};
 use safepoint_model::{Exit, text};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::show;
+use crate::commands::operator;
 use crate::console::{FAINT, Mode, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
@@ -35,16 +37,46 @@ pub(crate) struct HoldList {
     holds: Vec<Pending>,
 }
 
+/// Who looks.
+enum Reader {
+    /// A person, who sees everything.
+    Person,
+    /// An agent, with the session it works in if that is known. It sees what that one wants.
+    Agent(Option<String>),
+}
+
+impl Reader {
+    fn here(context: &Context, control: &Control) -> Result<Self, CliError> {
+        // Which action has started us is known; what a variable says an agent can change.
+        if let Some(session) = control.session_above()? {
+            return Ok(Self::Agent(Some(session.to_string())));
+        }
+        Ok(match operator::is_marked(context) {
+            true => Self::Agent(context.environment.text("SAFEPOINT_SESSION")),
+            false => Self::Person,
+        })
+    }
+
+    fn may_see(&self, hold: &Hold) -> bool {
+        match self {
+            Self::Person => true,
+            Self::Agent(session) => session.as_deref() == Some(hold.canonical.session_id.as_str()),
+        }
+    }
+}
+
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let control = context.control()?;
     let desk = context.desk(&control);
-    let holds = match arguments.all {
+    let mut holds = match arguments.all {
         true => desk.holds(arguments.limit)?,
         false => desk.waiting()?,
     };
+    let reader = Reader::here(context, &control)?;
+    holds.retain(|hold| reader.may_see(hold));
     let shown = holds.iter().take(arguments.limit as usize);
     let reply = HoldList {
-        holds: shown.map(safepoint_authority::Hold::pending).collect(),
+        holds: shown.map(Hold::pending).collect(),
     };
     if context.console.mode == Mode::Ndjson {
         for hold in &reply.holds {
@@ -91,6 +123,13 @@ fn line(hold: &Pending, width: usize) -> String {
 pub(crate) fn show(context: &mut Context, arguments: &One) -> Result<Exit, CliError> {
     let control = context.control()?;
     let hold = context.desk(&control).hold(&arguments.hold)?;
+    // To an agent, what others want to do is not there.
+    if !Reader::here(context, &control)?.may_see(&hold) {
+        return Err(CliError::Control(ControlError::NotFound {
+            what: "hold",
+            name: arguments.hold.clone(),
+        }));
+    }
     context.console.value(&hold.pending(), show::page)?;
     Ok(Exit::Done)
 }
