@@ -77,6 +77,15 @@ pub enum StateError {
         /// Which.
         path: PathBuf,
     },
+    /// Somebody changed what was about to be replaced. What had been done was taken back.
+    #[error(
+        "{} changed by somebody else meanwhile: what had been done was taken back, and that change was kept",
+        named(paths)
+    )]
+    Changed {
+        /// What was changed.
+        paths: Vec<PathBuf>,
+    },
     /// The scope matches nothing.
     #[error("the scope `{scope}` matches nothing")]
     EmptyScope {
@@ -270,6 +279,19 @@ fn refusal(checkpoint: &str) -> String {
     match checkpoint.is_empty() {
         true => "a change needs a checkpoint".to_owned(),
         false => format!("checkpoint `{checkpoint}` allows no change here"),
+    }
+}
+
+fn named(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .take(3)
+        .map(|path| format!("`{}`", path.display()))
+        .collect();
+    let verb = if paths.len() == 1 { "was" } else { "were" };
+    match paths.len().saturating_sub(names.len()) {
+        0 => format!("{} {verb}", names.join(", ")),
+        more => format!("{} and {more} more {verb}", names.join(", ")),
     }
 }
 

@@ -24,6 +24,7 @@ pub const POINTS: [&str; 7] = [
 pub fn point(name: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
+    meddle(name);
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
@@ -39,6 +40,37 @@ pub fn point(name: &str) {
         let me = rustix::process::getpid();
         // If the signal cannot be sent, the test that waits for it fails.
         let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
+    }
+}
+
+/// What another process may do at a point.
+#[cfg(feature = "fault-points")]
+type Meddler = Box<dyn FnMut(&str)>;
+
+#[cfg(feature = "fault-points")]
+thread_local! {
+    static MEDDLER: std::cell::RefCell<Option<Meddler>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Has `act` run at each point that this thread passes, until [`undisturbed`]: it stands
+/// for what others do just then. When it unwinds, nobody disturbs any more.
+#[cfg(feature = "fault-points")]
+pub fn disturbed(act: impl FnMut(&str) + 'static) {
+    MEDDLER.set(Some(Box::new(act)));
+}
+
+/// Ends what [`disturbed`] began.
+#[cfg(feature = "fault-points")]
+pub fn undisturbed() {
+    MEDDLER.set(None);
+}
+
+#[cfg(feature = "fault-points")]
+fn meddle(name: &str) {
+    // Taken out meanwhile: what is done there may pass points itself.
+    if let Some(mut act) = MEDDLER.take() {
+        act(name);
+        MEDDLER.set(Some(act));
     }
 }
 

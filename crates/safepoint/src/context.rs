@@ -333,6 +333,21 @@ impl Context {
                 End::TakenBack => self.console.say(&format!(
                     "recovered: `{what}` was cut off in `{place}`, and what it had done was taken back"
                 )),
+                End::Changed(paths) => {
+                    let named: Vec<String> = paths
+                        .iter()
+                        .take(5)
+                        .map(|path| format!("`{}`", safepoint_state::path::display(path)))
+                        .collect();
+                    let more = paths.len().saturating_sub(named.len());
+                    let named = match more {
+                        0 => named.join(", "),
+                        _ => format!("{} and {more} more", named.join(", ")),
+                    };
+                    self.console.warn(&format!(
+                        "`{what}` was cut off in `{place}`; because somebody changed {named} since, it was not finished: what it had done elsewhere was taken back, and those changes were kept"
+                    ));
+                }
                 End::Unknown => self.console.warn(&format!(
                     "`{what}` was cut off in `{place}`, and nobody saw how far it came: `safepoint log` shows what changed, `safepoint undo` takes it back"
                 )),

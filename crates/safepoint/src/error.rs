@@ -456,6 +456,11 @@ fn explain_state(error: &StateError) -> Explanation {
                 "wait until the program that writes it is done, or leave it out with `exclude` in safepoint.yaml",
             ),
         ),
+        StateError::Changed { paths } => (
+            Code::FileUnstable,
+            paths.first().map(|path| path.display().to_string()),
+            hint("look at what was changed there, and do it again"),
+        ),
         StateError::EmptyScope { scope } => (
             Code::ScopeEmpty,
             Some(scope.clone()),

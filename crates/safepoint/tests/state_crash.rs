@@ -208,6 +208,8 @@ const AFTER: &[&str] = &[
     "restore.parts",
     "restore.removed",
     "restore.step",
+    "restore.looked",
+    "restore.taken",
     "restore.renamed",
     "restore.applied",
     "restore.verified",

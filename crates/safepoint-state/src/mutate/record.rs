@@ -229,7 +229,7 @@ impl State {
         }
         let touched = self.is_touched(workspace);
         if touched {
-            self.back_out(workspace, objects, journal, progress)?;
+            self.back_out(workspace, objects, journal, error, progress)?;
         } else {
             self.drop_mutation(workspace, journal)?;
         }

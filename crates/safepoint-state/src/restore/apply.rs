@@ -1,19 +1,21 @@
-//! Changing the tree: by renaming, removing and naming anew, each step
-//! relative to the handle of its directory, each of which may be done twice.
+//! Changing the tree: by renaming and naming anew, each step relative to the handle of
+//! its directory.
 //!
-//! Killed between two steps, doing all of them again gives the same result.
+//! Nothing is replaced or deleted that is not what the plan saw. Where somebody else was
+//! meanwhile, all ends there, and whoever asked takes back what was done.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Uid, chmodat, chownat, fchmod, fchown,
-    fsync, futimens, mkdirat, openat, renameat, renameat_with, statat, syncfs, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fchmod, fchown, fsync,
+    futimens, mkdirat, openat, renameat, statat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use safepoint_store::fault;
 
+use super::displace::{self, Displaced, Places, Step};
 use super::stage::{Staged, needs_content, permitted, set_attributes, times};
 use crate::path::{self, TreePath};
 use crate::scan::open_beneath;
@@ -39,9 +41,13 @@ pub(super) struct Tree<'a> {
     handles: HashMap<TreePath, Option<OwnedFd>>,
 }
 
-/// Whether everything is still as it was when the plan was made.
-pub(super) fn check_unchanged(workspace: &Path, changes: &[Change]) -> Result<(), StateError> {
+/// How each path looked that will be touched.
+pub(super) type Seen = HashMap<TreePath, Found>;
+
+/// Makes sure that everything is still as it was when the plan was made.
+pub(super) fn check_unchanged(workspace: &Path, changes: &[Change]) -> Result<Seen, StateError> {
     let mut tree = Tree::open(workspace)?;
+    let mut seen = Seen::new();
     for change in changes {
         let (parent, name) = path::split(&change.path);
         let found = match tree.parent(parent)? {
@@ -52,9 +58,9 @@ pub(super) fn check_unchanged(workspace: &Path, changes: &[Change]) -> Result<()
             },
             None => None,
         };
-        let same = match (&change.from, found) {
+        let same = match (&change.from, &found) {
             (None, None) => true,
-            (Some(entry), Some(found)) => is_still(entry, &found),
+            (Some(entry), Some(found)) => is_still(entry, found),
             _ => false,
         };
         if !same {
@@ -62,8 +68,12 @@ pub(super) fn check_unchanged(workspace: &Path, changes: &[Change]) -> Result<()
                 path: workspace.join(path::as_path(&change.path)),
             });
         }
+        // Where a link points is not seen from outside: it is read each time.
+        if let Some(found) = found.filter(|found| found.kind != FileType::Symlink) {
+            seen.insert(change.path.clone(), found);
+        }
     }
-    Ok(())
+    Ok(seen)
 }
 
 fn is_still(entry: &Entry, found: &Found) -> bool {
@@ -140,11 +150,12 @@ impl<'a> Tree<'a> {
     pub(super) fn apply(
         &mut self,
         changes: &[Change],
-        staged: &Staged,
+        (staged, seen): (&Staged, &Seen),
         directories: &BTreeMap<TreePath, Entry>,
     ) -> Result<Remarks, StateError> {
         let mut remarks = Remarks::default();
-        self.remove(changes, &mut remarks)?;
+        let mut displaced = Vec::new();
+        self.remove(changes, (staged, seen), &mut remarks, &mut displaced)?;
         fault::point("restore.removed");
         for change in changes {
             let is_directory =
@@ -156,20 +167,33 @@ impl<'a> Tree<'a> {
         }
         for change in changes {
             match staged.names.get(&change.path) {
-                Some(name) => self.put(change, name, staged)?,
+                Some(name) => displaced.extend(self.put(change, name, (staged, seen))?),
                 None if staged.inside.contains(&change.path) => {}
-                None => self.retouch(change)?,
+                None => self.retouch(change, seen.get(&change.path))?,
             }
         }
         fault::point("restore.renamed");
+        self.look_back(&displaced, staged)?;
         self.finish_directories(directories)?;
         self.sync(changes)?;
         Ok(remarks)
     }
 
+    fn changed(&self, path: &[u8]) -> StateError {
+        StateError::Changed {
+            paths: vec![self.workspace.join(path::as_path(path))],
+        }
+    }
+
     /// Removes what must not be there, the deepest first.
-    fn remove(&mut self, changes: &[Change], remarks: &mut Remarks) -> Result<(), StateError> {
-        for change in changes.iter().rev() {
+    fn remove<'c>(
+        &mut self,
+        changes: &'c [Change],
+        (staged, seen): (&Staged, &Seen),
+        remarks: &mut Remarks,
+        displaced: &mut Vec<Displaced<'c>>,
+    ) -> Result<(), StateError> {
+        for (number, change) in changes.iter().enumerate().rev() {
             let Some(from) = &change.from else { continue };
             let was_directory = from.subtree().is_some();
             let becomes_directory = change.to.as_ref().map(|to| to.subtree().is_some());
@@ -180,26 +204,35 @@ impl<'a> Tree<'a> {
                 continue;
             }
             fault::point("restore.step");
-            self.remove_one(&change.path, was_directory, remarks)?;
+            if was_directory {
+                self.remove_directory(&change.path, remarks)?;
+                continue;
+            }
+            let name = displace::gone(number);
+            let seen = seen.get(&change.path);
+            let step = self.at("delete", &change.path, |parent, target| {
+                let at = Places {
+                    beside: staged.handle.as_fd(),
+                    name: &name,
+                    parent,
+                    target,
+                };
+                displace::take_out(at, change, from, seen)
+            })?;
+            match step {
+                Some(Step::Changed) => return Err(self.changed(&change.path)),
+                Some(Step::Done(out)) => displaced.extend(out),
+                None => {}
+            }
         }
         Ok(())
     }
 
-    fn remove_one(
-        &mut self,
-        path: &[u8],
-        directory: bool,
-        remarks: &mut Remarks,
-    ) -> Result<(), StateError> {
-        let flags = if directory {
-            AtFlags::REMOVEDIR
-        } else {
-            AtFlags::empty()
-        };
+    /// Removes a directory, if nothing is in it. What somebody put in its place stays.
+    fn remove_directory(&mut self, path: &[u8], remarks: &mut Remarks) -> Result<(), StateError> {
         let removed = self.at("delete", path, |parent, name| {
-            match unlinkat(parent, name, flags) {
-                // Something else stands there since a crash: it has been dealt with already.
-                Err(Errno::ISDIR | Errno::NOTDIR) => Ok(true),
+            match unlinkat(parent, name, AtFlags::REMOVEDIR) {
+                Err(Errno::NOTDIR) => Ok(true),
                 Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
                 other => other.map(|()| true),
             }
@@ -208,6 +241,28 @@ impl<'a> Tree<'a> {
             remarks.kept.push(path.to_vec());
         }
         self.handles.remove(path);
+        Ok(())
+    }
+
+    /// Whether somebody wrote to what was taken out, by a handle from before. Then it goes back.
+    fn look_back(&mut self, out: &[Displaced<'_>], staged: &Staged) -> Result<(), StateError> {
+        let beside = staged.handle.as_fd();
+        for one in out {
+            let path = &one.change.path;
+            let written = one.is_written(beside);
+            if !written.map_err(|error| self.failed("read", path, error))? {
+                continue;
+            }
+            self.at("write", path, |parent, target| {
+                displace::give_back(Places {
+                    beside,
+                    name: one.name(),
+                    parent,
+                    target,
+                })
+            })?;
+            return Err(self.changed(path));
+        }
         Ok(())
     }
 
@@ -223,30 +278,45 @@ impl<'a> Tree<'a> {
         made.ok_or_else(|| self.failed("create the directory", path, Errno::NOENT))
     }
 
-    /// Puts what lies ready in its place.
-    fn put(&mut self, change: &Change, name: &str, staged: &Staged) -> Result<(), StateError> {
+    /// Puts what lies ready in its place, and what was there beside the tree.
+    fn put<'c>(
+        &mut self,
+        change: &'c Change,
+        name: &str,
+        (staged, seen): (&Staged, &Seen),
+    ) -> Result<Option<Displaced<'c>>, StateError> {
         fault::point("restore.step");
-        if change.to.as_ref().is_some_and(|to| to.subtree().is_some()) {
+        let is_directory = |entry: &Entry| entry.subtree().is_some();
+        if change.to.as_ref().is_some_and(is_directory) {
             self.handles.clear(); // what was not there before may be there now
         }
-        let put = self.at("write", &change.path, |parent, target| {
-            // Where nothing was, nothing that came meanwhile is written over.
-            let renamed = match change.from {
-                None => renameat_with(&staged.handle, name, parent, target, RenameFlags::NOREPLACE),
-                Some(_) => renameat(&staged.handle, name, parent, target),
+        // A directory, and what became one, has been removed before.
+        let replaced = change
+            .from
+            .as_ref()
+            .filter(|from| !is_directory(from) && !change.to.as_ref().is_some_and(is_directory));
+        let seen = seen.get(&change.path);
+        let step = self.at("write", &change.path, |parent, target| {
+            let at = Places {
+                beside: staged.handle.as_fd(),
+                name,
+                parent,
+                target,
             };
-            match renamed {
-                Err(Errno::INVAL) => renameat(&staged.handle, name, parent, target), // not known to this file system
-                // Another file system is mounted there: not the same rename, but the same result.
-                Err(Errno::XDEV) => copy_across(staged.handle.as_fd(), name, parent, target),
-                other => other,
+            match replaced {
+                None => displace::put_new(at),
+                Some(from) => displace::exchange(at, change, from, seen),
             }
         })?;
-        put.ok_or_else(|| self.failed("write", &change.path, Errno::NOENT))
+        match step {
+            Some(Step::Done(out)) => Ok(out),
+            Some(Step::Changed) => Err(self.changed(&change.path)),
+            None => Err(self.failed("write", &change.path, Errno::NOENT)),
+        }
     }
 
     /// Gives a file, which has the right content, the right mode, owner, time and attributes.
-    fn retouch(&mut self, change: &Change) -> Result<(), StateError> {
+    fn retouch(&mut self, change: &Change, seen: Option<&Found>) -> Result<(), StateError> {
         let (Some(from), Some(to)) = (&change.from, &change.to) else {
             return Ok(());
         };
@@ -255,7 +325,11 @@ impl<'a> Tree<'a> {
         }
         fault::point("restore.step");
         let no_follow = AtFlags::SYMLINK_NOFOLLOW;
-        self.at("change", &change.path, |parent, name| {
+        let touched = self.at("change", &change.path, |parent, name| {
+            let found = Found::of(&statat(parent, name, no_follow)?);
+            if !displace::is_same(parent, name, from, &found, seen) {
+                return Ok(false);
+            }
             if from.attributes != to.attributes {
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let handle = openat(parent, name, flags, Mode::empty())?;
@@ -268,9 +342,12 @@ impl<'a> Tree<'a> {
             if from.mode != to.mode && !matches!(to.node, Node::Symlink { .. }) {
                 chmodat(parent, name, Mode::from_raw_mode(to.mode), AtFlags::empty())?;
             }
-            utimensat(parent, name, &times(to.modified), no_follow)
+            utimensat(parent, name, &times(to.modified), no_follow).map(|()| true)
         })?;
-        Ok(())
+        match touched {
+            Some(false) => Err(self.changed(&change.path)),
+            _ => Ok(()),
+        }
     }
 
     /// Gives directories their metadata, the deepest first: it changes with what happens in them.
@@ -318,7 +395,7 @@ impl<'a> Tree<'a> {
 }
 
 /// Copies what lies ready to another file system, and puts it in place there.
-fn copy_across(
+pub(super) fn copy_across(
     staging: BorrowedFd<'_>,
     name: &str,
     parent: BorrowedFd<'_>,

@@ -4,7 +4,7 @@ use safepoint_store::fault;
 
 use super::outcome::{remarks_as_warnings, restore_root_mode};
 use super::secrets::Secrets;
-use super::{Journal, Phase, Plan, Restored, apply, hold_git, parts, stage};
+use super::{Journal, Phase, Plan, Restored, apply, hold_git, parts, recover, stage};
 use crate::objects::Objects;
 use crate::scan::Progress;
 use crate::state::{State, Workspace};
@@ -28,10 +28,10 @@ impl State {
         let prepared = stage::prepare(&workspace.root, &plan.changes, &reader).and_then(|staged| {
             let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
             // Last of all: git may have been waited for.
-            apply::check_unchanged(&workspace.root, &plan.changes)?;
-            Ok((staged, git))
+            let seen = apply::check_unchanged(&workspace.root, &plan.changes)?;
+            Ok((staged, git, seen))
         });
-        let (staged, git) = match prepared {
+        let (staged, git, seen) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
                 // Nothing has been touched.
@@ -57,14 +57,17 @@ impl State {
         // First: each of them is done as a whole or not at all.
         let mut warnings = self.put_parts(workspace, &reader, &journal)?;
         fault::point("restore.parts");
-        let remarks =
-            apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories);
+        let remarks = apply::Tree::open(&workspace.root)?.apply(
+            &plan.changes,
+            (&staged, &seen),
+            &directories,
+        );
         drop(git);
         let remarks = match remarks {
             Ok(remarks) => remarks,
             Err(error) => {
-                self.back_out(workspace, objects, &journal, progress)?;
-                return Err(error);
+                let left = self.back_out(workspace, objects, &journal, &error, progress)?;
+                return Err(recover::with_more(error, &workspace.root, &left));
             }
         };
         restore_root_mode(workspace, journal.record.root_mode)?;

@@ -54,6 +54,9 @@ pub(crate) struct Journal {
     /// What is told of an action that somebody else asked for.
     #[serde(default)]
     pub(crate) errand: Option<Told>,
+    /// What was to be made of the state before, when that is taken back again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) taking_back: Option<Box<Record>>,
 }
 
 /// How an action is told in the log.

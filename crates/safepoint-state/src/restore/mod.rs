@@ -10,18 +10,23 @@
 //! ```
 //!
 //! Killed before "applying", the next command throws away what was put beside
-//! the tree, which is untouched. Killed after it, the next command goes on.
+//! the tree, which is untouched. Killed after it, the next command goes on. Where
+//! somebody else changed what was to be replaced, what was done is taken back, and
+//! their change stays.
 
 mod apply;
 mod carry_out;
 mod check;
+mod displace;
 mod hold_git;
 mod journal;
+mod onward;
 mod outcome;
 mod parts;
 mod plan;
 mod put;
 mod recover;
+mod salvage;
 mod secrets;
 mod shelf;
 mod stage;
@@ -416,6 +421,7 @@ impl State {
             undoes,
             mutating: None,
             errand,
+            taking_back: None,
         })
     }
 
@@ -446,6 +452,7 @@ impl State {
             undoes: None,
             mutating: Some(mutating),
             errand: None,
+            taking_back: None,
         })
     }
 }

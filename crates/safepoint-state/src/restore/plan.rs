@@ -288,7 +288,7 @@ fn collect(
 }
 
 /// Reads what an entry holds, from the store or, when it is not stored, from the tree.
-fn content(
+pub(super) fn content(
     reader: &Reader<'_>,
     workspace: &Path,
     path: &[u8],

@@ -43,11 +43,11 @@ fn put_staged(
     reader: &Reader<'_>,
     touching: &mut dyn FnMut() -> Result<(), StateError>,
 ) -> Result<(), StateError> {
-    apply::check_unchanged(root, &plan.changes)?;
+    let seen = apply::check_unchanged(root, &plan.changes)?;
     let directories = plan.directories(reader, trees.0, trees.1)?;
     touching()?;
     fault::point("mutate.touching");
-    apply::Tree::open(root)?.apply(&plan.changes, staged, &directories)?;
+    apply::Tree::open(root)?.apply(&plan.changes, (staged, &seen), &directories)?;
     fault::point("mutate.applied");
     stage::clear(root)?;
     match check::is_as_planned(root, plan, staged)? {

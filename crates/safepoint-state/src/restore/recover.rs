@@ -1,20 +1,27 @@
 //! What is done about a going back that was cut off.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use safepoint_store::{Durability, durable, fault};
 use safepoint_trail::Kind;
 
 use super::journal::{Extent, Journal, Mutating, Phase, directory as journals};
+use super::onward::{Rest, Way};
 use super::{Plan, plan, stage, workspace_of};
 use crate::StateError;
+use crate::capture::Capture;
 use crate::lock::{self, Hold};
 use crate::objects::Objects;
+use crate::path::{self, TreePath};
 use crate::restore::{apply, hold_git};
 use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{Action, Origin, Record, SnapshotId};
 use crate::state::{State, Workspace};
+
+/// So often a way back is tried while somebody goes on changing things.
+const MOST_TRIES: u32 = 5;
 
 /// One that was cut off, and what became of it.
 #[derive(Clone, Debug)]
@@ -38,6 +45,8 @@ pub enum End {
     Dropped,
     /// What had been done was taken back.
     TakenBack,
+    /// The same, because somebody changed these since. They were left as they are.
+    Changed(Vec<TreePath>),
     /// Nobody saw how far it came. What is there now is recorded as what it did.
     Unknown,
     /// It could not be ended: the workspace is still half-way.
@@ -95,6 +104,9 @@ impl State {
     fn finish(&self, journal: Journal) -> Result<Recovered, StateError> {
         let root = journal.workspace.to_path();
         let summary = journal.summary.clone();
+        if journal.phase == Phase::Applying && root.exists() {
+            super::salvage::salvage(&root, &self.objects()?.reader())?;
+        }
         stage::clear(&root)?;
         hold_git::release(&root);
         if journal.phase == Phase::Staging {
@@ -124,15 +136,61 @@ impl State {
                 end,
             });
         }
-        let scope = Scope::stored(&journal.scope)?;
-        let plan = self.secured_plan(&workspace, &objects, &journal, &scope, &progress)?;
-        fault::point("recover.planned");
-        self.carry_on(&workspace, &objects, &plan, journal, &progress)?;
+        let end = self.end_restore(&workspace, &objects, journal, &progress)?;
         Ok(Recovered {
             workspace: root,
             summary,
-            end: End::Finished,
+            end,
         })
+    }
+
+    /// What becomes of a going back that was cut off in the middle: it goes on, unless
+    /// somebody has changed what it would replace.
+    fn end_restore(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: Journal,
+        progress: &Progress,
+    ) -> Result<End, StateError> {
+        let known = |sql: &mut dyn safepoint_store::Sql| {
+            crate::snapshot::action_exists(sql, &journal.action)
+        };
+        if self.trail.store().read(known)? {
+            // The crash came between the record and the end of the journal: whatever was
+            // changed since came after it.
+            stage::clear(&workspace.root)?;
+            journal.remove(&self.journal_directory())?;
+            return Ok(End::Finished);
+        }
+        if journal.taking_back.is_some() {
+            let left = self.go_back(workspace, objects, &journal, progress)?;
+            return Ok(match left.is_empty() {
+                true => End::TakenBack,
+                false => End::Changed(left),
+            });
+        }
+        let before = self.find(journal.before.as_str())?.record;
+        let ends = (&before, &journal.record);
+        let rest = self.secured_rest(workspace, objects, &journal, ends, progress)?;
+        fault::point("recover.planned");
+        let changed = match rest.changed.is_empty() {
+            true => {
+                let plan = &rest.plan;
+                match self.carry_on(workspace, objects, plan, journal.clone(), progress) {
+                    Ok(()) => return Ok(End::Finished),
+                    Err(StateError::Changed { paths }) => within(&workspace.root, &paths),
+                    Err(error) => return Err(error),
+                }
+            }
+            false => rest.changed,
+        };
+        let error = StateError::Changed { paths: Vec::new() };
+        let mut left = self.back_out(workspace, objects, &journal, &error, progress)?;
+        left.extend(changed);
+        left.sort();
+        left.dedup();
+        Ok(End::Changed(left))
     }
 
     /// What becomes of a change that was cut off in the middle.
@@ -154,7 +212,8 @@ impl State {
         }
         match mutating.extent {
             Extent::Known => {
-                self.back_out(workspace, objects, journal, progress)?;
+                let error = StateError::Changed { paths: Vec::new() };
+                self.back_out(workspace, objects, journal, &error, progress)?;
                 let why = "it was cut off in the middle";
                 let checkpoint = &mutating.checkpoint;
                 self.record_failure(workspace, &journal.action, checkpoint, why, true)?;
@@ -241,15 +300,15 @@ impl State {
         journal.remove(&self.journal_directory())
     }
 
-    /// Keeps what is there now, whatever happened since the crash, and plans the rest of the way.
-    fn secured_plan(
+    /// Keeps what is there now, whatever happened since the crash.
+    fn secured(
         &self,
         workspace: &Workspace,
         objects: &Objects,
         journal: &Journal,
         scope: &Scope,
         progress: &Progress,
-    ) -> Result<Plan, StateError> {
+    ) -> Result<Capture, StateError> {
         let writer = objects.writer();
         let capture = {
             let sink = Sink::Store(&writer);
@@ -264,9 +323,49 @@ impl State {
         }
         found.record.size = writer.finish()?;
         self.record(&found, None)?;
+        Ok(capture)
+    }
+
+    /// Keeps what is there now, and plans the rest of the way between two states.
+    fn secured_rest(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: &Journal,
+        (from, to): (&Record, &Record),
+        progress: &Progress,
+    ) -> Result<Rest, StateError> {
+        let scope = Scope::stored(&journal.scope)?;
+        let present = self.secured(workspace, objects, journal, &scope, progress)?;
         let reader = objects.reader();
         let writer = objects.writer();
-        let plan = plan::identical(
+        let way = Way {
+            from,
+            to,
+            present: &present,
+            scope: &scope,
+        };
+        let rest = way.rest(&workspace.root, &reader, &Sink::Store(&writer))?;
+        writer.finish()?;
+        Ok(rest)
+    }
+
+    /// The plan that brings the scope of a change back to what the journal says, but for
+    /// what somebody else changed.
+    fn secured_plan(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: &Journal,
+        changed: &[TreePath],
+        progress: &Progress,
+    ) -> Result<Plan, StateError> {
+        let scope = Scope::stored(&journal.scope)?;
+        let scope = &scope;
+        let capture = self.secured(workspace, objects, journal, scope, progress)?;
+        let reader = objects.reader();
+        let writer = objects.writer();
+        let mut plan = plan::identical(
             &reader,
             &reader,
             &workspace.root,
@@ -276,6 +375,8 @@ impl State {
             &Sink::Store(&writer),
         )?;
         writer.finish()?;
+        plan.changes
+            .retain(|change| !changed.contains(&change.path));
         Ok(plan)
     }
 
@@ -293,8 +394,10 @@ impl State {
             plan.directories(&reader, &journal.record.files, journal.record.git.as_ref())?;
         let staged = stage::prepare(&workspace.root, &plan.changes, &reader)?;
         let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
+        let seen = apply::check_unchanged(&workspace.root, &plan.changes)?;
         self.put_parts_again(workspace, &reader, &journal.record)?;
-        apply::Tree::open(&workspace.root)?.apply(&plan.changes, &staged, &directories)?;
+        let mut tree = apply::Tree::open(&workspace.root)?;
+        tree.apply(&plan.changes, (&staged, &seen), &directories)?;
         drop(git);
         super::outcome::restore_root_mode(workspace, journal.record.root_mode)?;
         let (_, left) =
@@ -304,14 +407,16 @@ impl State {
         journal.remove(&self.journal_directory())
     }
 
-    /// After a step failed: back to what was there before, so that the tree is not left half-way.
+    /// After a step failed: back to what was there before, so that the tree is not left
+    /// half-way. What somebody else changed stays, and is returned.
     pub(crate) fn back_out(
         &self,
         workspace: &Workspace,
         objects: &Objects,
         journal: &Journal,
+        error: &StateError,
         progress: &Progress,
-    ) -> Result<(), StateError> {
+    ) -> Result<Vec<TreePath>, StateError> {
         let mut record = self.find(journal.before.as_str())?.record;
         let summary = format!("back from a failed {}", journal.summary);
         // What was there before may be a checkpoint that somebody asked for: the state
@@ -333,6 +438,10 @@ impl State {
             undoes: journal.mutating.as_ref().map(|_| journal.action.clone()),
             mutating: None,
             errand: None,
+            taking_back: match journal.mutating {
+                Some(_) => None,
+                None => Some(Box::new(journal.record.clone())),
+            },
             phase: Phase::Applying,
             record,
             summary,
@@ -341,9 +450,42 @@ impl State {
             ..journal.clone()
         };
         back.write(&self.journal_directory())?;
-        let scope = Scope::stored(&back.scope)?;
-        let plan = self.secured_plan(workspace, objects, &back, &scope, progress)?;
-        self.carry_on(workspace, objects, &plan, back, progress)
+        super::salvage::salvage(&workspace.root, &objects.reader())?;
+        if back.taking_back.is_some() {
+            return self.go_back(workspace, objects, &back, progress);
+        }
+        let changed = match error {
+            StateError::Changed { paths } => within(&workspace.root, paths),
+            _ => Vec::new(),
+        };
+        let plan = self.secured_plan(workspace, objects, &back, &changed, progress)?;
+        self.carry_on(workspace, objects, &plan, back, progress)?;
+        Ok(changed)
+    }
+
+    /// Takes back what was done on the way of a journal, where nobody else was. Somebody
+    /// who goes on changing things is left alone with what they changed.
+    fn go_back(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        journal: &Journal,
+        progress: &Progress,
+    ) -> Result<Vec<TreePath>, StateError> {
+        let done = journal.taking_back.as_deref().unwrap_or(&journal.record);
+        let mut tries = MOST_TRIES;
+        loop {
+            let ends = (done, &journal.record);
+            let rest = self.secured_rest(workspace, objects, journal, ends, progress)?;
+            tries -= 1;
+            match self.carry_on(workspace, objects, &rest.plan, journal.clone(), progress) {
+                Ok(()) => return Ok(rest.changed),
+                Err(StateError::Changed { .. } | StateError::Torn { .. }) if tries > 0 => {
+                    super::salvage::salvage(&workspace.root, &objects.reader())?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Whether a going back in this workspace has not come to its end.
@@ -353,10 +495,13 @@ impl State {
 
     /// Everything that journals refer to, which no snapshot does yet.
     pub(crate) fn journalled(&self) -> Result<Vec<Record>, StateError> {
-        Journal::all(&self.journal_directory())?
-            .iter()
-            .map(|path| Ok(Journal::read(path)?.record))
-            .collect()
+        let mut records = Vec::new();
+        for path in Journal::all(&self.journal_directory())? {
+            let journal = Journal::read(&path)?;
+            records.push(journal.record);
+            records.extend(journal.taking_back.map(|record| *record));
+        }
+        Ok(records)
     }
 
     /// A workspace that is half-way must be whole before anything else is done to it.
@@ -370,5 +515,27 @@ impl State {
             });
         }
         Ok(())
+    }
+}
+
+/// These paths, as they are called inside a workspace.
+fn within(root: &Path, paths: &[PathBuf]) -> Vec<TreePath> {
+    let inside = |path: &PathBuf| {
+        let inside = path.strip_prefix(root).ok()?;
+        Some(inside.as_os_str().as_bytes().to_vec())
+    };
+    paths.iter().filter_map(inside).collect()
+}
+
+/// An error that names everything that somebody else changed.
+pub(super) fn with_more(error: StateError, root: &Path, left: &[TreePath]) -> StateError {
+    match error {
+        StateError::Changed { mut paths } => {
+            paths.extend(left.iter().map(|path| root.join(path::as_path(path))));
+            paths.sort();
+            paths.dedup();
+            StateError::Changed { paths }
+        }
+        other => other,
     }
 }

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use safepoint_store::durable::{self, Access};
 
-use crate::StateError;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::scope::{Cover, Scope, unescape};
 use crate::seal::{self, Identity};
 use crate::snapshot::Sealed;
 use crate::tree::Moment;
+use crate::{ContentId, StateError};
 
 /// Secrets that lie ready, in memory alone.
 #[derive(Default)]
@@ -28,6 +28,8 @@ struct Opened {
     plain: Plain,
     mode: u32,
     modified: Moment,
+    /// What is replaced; `None` when nothing is.
+    present: Option<ContentId>,
 }
 
 /// Wiped from memory when it is no longer needed.
@@ -84,6 +86,7 @@ pub(super) fn open(
             plain,
             mode: sealed.mode,
             modified: sealed.modified,
+            present: present.map(|present| ContentId::of(&present)),
         });
     }
     Ok(secrets)
@@ -102,11 +105,17 @@ fn read_regular(path: &Path) -> Option<Vec<u8>> {
 
 impl Secrets {
     /// Puts them in place.
-    pub(super) fn put(self, workspace: &Path) -> Result<Vec<String>, StateError> {
+    pub(super) fn put(mut self, workspace: &Path) -> Result<Vec<String>, StateError> {
         let no_follow = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         for one in self.opened {
             let full = workspace.join(path::as_path(&one.path));
             let failed = |error: rustix::io::Errno| StateError::file("change", &full, error);
+            if read_regular(&full).map(|now| ContentId::of(&now)) != one.present {
+                let path = path::display(&one.path);
+                let warning = format!("`{path}` was changed meanwhile, and is left as it is");
+                self.warnings.push(warning);
+                continue;
+            }
             // The directory has the time it should have: it keeps it.
             let above = full.parent().unwrap_or(workspace);
             let kept = rustix::fs::stat(above).ok();

@@ -85,8 +85,8 @@ struct Layout<'c> {
     workspace: &'c Path,
     /// The file system that things lie ready on.
     file_system: u64,
-    /// Whether there is so much that it is spread over directories.
-    many: bool,
+    /// How many changes there are.
+    count: usize,
     /// New directories that are put in place as a whole, and their names here.
     whole: HashMap<&'c [u8], String>,
 }
@@ -102,6 +102,17 @@ enum Spot {
 
 /// So many things lie ready in one directory.
 const SHELF: usize = 128;
+
+/// The file that names what the things are for, in their order.
+pub(super) const PATHS: &str = "paths";
+
+/// What is put ready as the `number`th of so many.
+pub(super) fn name(number: usize, count: usize) -> String {
+    match count > SHELF {
+        true => format!("{:x}/{:x}", number / SHELF, number % SHELF),
+        false => format!("{number:x}"),
+    }
+}
 
 /// Longer paths are walked by handles, not named at once.
 const LONGEST: usize = 2000;
@@ -130,10 +141,7 @@ impl<'c> Layout<'c> {
 
     /// What is put ready as the `number`th. A directory with very many names is slow.
     fn name(&self, number: usize) -> String {
-        match self.many {
-            true => format!("{:x}/{:x}", number / SHELF, number % SHELF),
-            false => format!("{number:x}"),
-        }
+        name(number, self.count)
     }
 
     /// The new directory that a path is in. Others may sort between it and the path:
@@ -195,10 +203,16 @@ pub(super) fn prepare_like(
         file_system: fstat(beside)
             .map_err(|error| StateError::file("read", &directory, error))?
             .st_dev,
-        many: changes.len() > SHELF,
+        count: changes.len(),
         whole: HashMap::new(),
     };
-    if layout.many {
+    let paths: Vec<&[u8]> = changes.iter().map(|it| it.path.as_slice()).collect();
+    durable::write(
+        &directory.join(PATHS),
+        &paths.join(&0),
+        durable::Access::Private,
+    )?;
+    if changes.len() > SHELF {
         for shelf in 0..=changes.len() / SHELF {
             mkdirat(beside, format!("{shelf:x}"), Mode::from_raw_mode(0o700))
                 .map_err(|error| StateError::file("create", &directory, error))?;
