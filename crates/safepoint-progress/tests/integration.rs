@@ -380,6 +380,55 @@ on_every_store! {
         assert_eq!(scene.read("a"), "theirs\n");
     }
 
+    fn pr_32_a_decision_holds_only_for_what_was_shown(room: Room) {
+        let scene = Scene::open(&room, 13);
+        for name in ["a", "b", "c"] {
+            scene.write(name, "1\n");
+        }
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| {
+            for name in ["a", "b", "c"] {
+                write(at, name, "theirs\n");
+            }
+        });
+        let id = &work.created.workspace_id;
+        for name in ["a", "b", "c"] {
+            scene.write(name, "ours\n");
+        }
+        let one = scene.integrate(&wish(id, Strategy::Layered)).unwrap();
+        assert_eq!(one.conflicts.len(), 3);
+        let decide = |name: &str, choice| scene.progress.resolve(id, &decide(name, choice), &ada()).unwrap();
+        decide("c1", Choice::Theirs);
+        decide("c2", Choice::Ours);
+        // Somebody goes on working before the last decision.
+        scene.write("a", "ours, and more\n");
+        scene.write("b", "ours, and more\n");
+        decide("c3", Choice::Theirs);
+        let found = scene.resume(id).unwrap();
+        let open: Vec<_> = found.conflicts.iter().filter(|one| one.resolution.is_none()).collect();
+        let [void] = open.as_slice() else { panic!("{open:?}") };
+        assert_eq!((void.id.as_str(), void.path.as_deref()), ("c4", Some("a")));
+        assert!(void.description.contains("void"), "{}", void.description);
+        assert_eq!(state(&scene, id), State::Conflicted);
+        assert_eq!((scene.read("a").as_str(), scene.read("c").as_str()), ("ours, and more\n", "ours\n"));
+        // It is asked again, about what is there now.
+        decide("c4", Choice::Theirs);
+        // And once more between the last look and the change.
+        let (origin, errand) = (scene.origin(), scene.errand());
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let Step::Bring(bringing) = scene.progress.resume_integration(id, &ground, &ada()).unwrap() else {
+            panic!("it has to be brought");
+        };
+        scene.write("a", "ours, and still more\n");
+        let found = scene.progress.carry_out(&ground, &bringing, &ada()).unwrap();
+        drop(bringing);
+        assert_eq!((found.result, found.conflicts.len()), (None, 5));
+        assert_eq!(scene.read("a"), "ours, and still more\n");
+        decide("c5", Choice::Theirs);
+        assert_eq!(scene.resume(id).unwrap().result, Some(Outcome::ConflictResolved));
+        assert_eq!((scene.read("a").as_str(), scene.read("b").as_str(), scene.read("c").as_str()), ("theirs\n", "ours, and more\n", "theirs\n"));
+    }
+
     fn pr_16_a_state_that_is_damaged_is_not_integrated(room: Room) {
         let scene = Scene::open(&room, 14);
         scene.write("a", "1\n");

@@ -30,6 +30,8 @@ pub struct FileConflict {
     pub why: String,
     /// The places, when it is text.
     pub hunks: Vec<Conflict>,
+    /// What is there now, when somebody is to decide about it.
+    pub ours: Option<ContentId>,
 }
 
 /// Larger files are not merged.
@@ -112,6 +114,7 @@ impl Undoing<'_> {
                 path: change.path.clone(),
                 why: why.to_owned(),
                 hunks,
+                ours: None,
             });
         };
         match (after, &present, before) {
@@ -310,6 +313,7 @@ impl Undoing<'_> {
                     path: change.path.clone(),
                     why: "the repository has moved on since".to_owned(),
                     hunks: Vec::new(),
+                    ours: None,
                 });
             }
             // The index goes with `HEAD`, even when git has refreshed it.

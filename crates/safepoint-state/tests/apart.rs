@@ -71,6 +71,7 @@ impl Pair<'_> {
             work,
             errand: &errand,
             resolutions: &self.resolutions,
+            shown: &BTreeMap::new(),
         };
         let state = &self.ours.bench.state;
         state.bring(&self.ours.workspace, &incoming, &Progress::default())
@@ -500,6 +501,7 @@ fn pr_32_a_resolution_says_what_becomes_of_a_path() {
         work: &work,
         errand: &told,
         resolutions: &pair.resolutions,
+        shown: &BTreeMap::new(),
     };
     let labels = Labels {
         ours: "here",

@@ -88,6 +88,7 @@ impl Scene<'_> {
             work: &work,
             errand: &errand,
             resolutions: &BTreeMap::new(),
+            shown: &BTreeMap::new(),
         };
         let state = &self.ours.bench.state;
         state.bring(&self.ours.workspace, &incoming, &Progress::default())

@@ -79,6 +79,7 @@ impl Progress {
                 raw: None,
                 mergeable: false,
                 description: finding.description.clone(),
+                ours: None,
                 resolution: None,
             }));
         self.start(wish, &record, looked, ground, by)
@@ -152,6 +153,7 @@ impl Progress {
                     base,
                     work,
                     resolutions: std::collections::BTreeMap::new(),
+                    shown: std::collections::BTreeMap::new(),
                     errand: ground.errand.clone(),
                     _held: held,
                 }))
@@ -196,6 +198,7 @@ impl Progress {
                 path: Some(path),
                 mergeable: false,
                 description: "it was changed by work that was taken over since".to_owned(),
+                ours: None,
                 resolution: None,
             })
             .collect())
@@ -220,7 +223,7 @@ impl Progress {
                 body: json!({
                     "workspace_id": one.source, "conflict": format!("c{number}"), "mode": one.mode,
                     "conflict_type": conflict.kind, "resources": [conflict.path],
-                    "description": conflict.description, "rows": table::marks(&row),
+                    "description": conflict.description, "ours": conflict.ours, "rows": table::marks(&row),
                 }),
             })?;
             table::insert_rows(writing.sql(), &row, entry.seq)?;

@@ -14,6 +14,7 @@ mod resolve;
 mod tree;
 
 use safepoint_model::{ActionId, RecordId, Timestamp, WorkspaceId};
+use safepoint_state::ContentId;
 use safepoint_state::path::TreePath;
 use serde::Serialize;
 
@@ -159,6 +160,10 @@ pub struct Conflict {
     pub mergeable: bool,
     /// What is wrong, in a sentence.
     pub description: String,
+    /// What was there when it was found, in one word. A decision to replace it holds only
+    /// for that.
+    #[serde(skip)]
+    pub ours: Option<ContentId>,
     /// What was decided; `None` while nothing was.
     pub resolution: Option<Resolved>,
 }

@@ -1,8 +1,12 @@
 //! Conflicts, decided one by one; and the way on when the last one is.
 
+use std::collections::BTreeMap;
+
 use safepoint_model::WorkspaceId;
-use safepoint_store::{Durability, fault};
-use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use safepoint_state::ContentId;
+use safepoint_state::path::TreePath;
+use safepoint_store::{Durability, Flow, fault};
+use safepoint_trail::{Actor, Draft, Kind, Query, Stream, Writing};
 use serde_json::json;
 
 use super::begin::{again, number_of};
@@ -121,7 +125,9 @@ impl Progress {
             });
         };
         let decided = resolutions(&one);
-        let looked = self.look_again(&place, record, one.strategy, &decided, Some(ground))?;
+        let shown = self.shown(&one)?;
+        let about = (&decided, &shown);
+        let looked = self.look_again(&place, record, one.strategy, about, Some(ground))?;
         if !looked.conflicts.is_empty() {
             let found = self.found_later(&one, &looked.conflicts, by)?;
             return Ok(Step::Conflicted(found));
@@ -153,6 +159,7 @@ impl Progress {
             base,
             work,
             resolutions: decided,
+            shown,
             errand: ground.errand.clone(),
             _held: held,
         })))
@@ -163,6 +170,36 @@ impl Progress {
         self.trail.write(Durability::Sync, |writing| {
             self.abort_stale(writing, source, by)
         })
+    }
+
+    /// What was there when each conflict was found, as the trail has it. Of several about
+    /// one path the last one counts, as with decisions.
+    fn shown(&self, one: &Integration) -> Result<BTreeMap<TreePath, ContentId>, ProgressError> {
+        let query = Query {
+            streams: vec![Stream::from(&one.source)],
+            kind: Some("conflict_detected".to_owned()),
+            since: Some(one.started),
+            ..Query::default()
+        };
+        let mut told: BTreeMap<String, ContentId> = BTreeMap::new();
+        self.trail
+            .entries(&query, |entry| -> Result<_, ProgressError> {
+                let body: serde_json::Value =
+                    serde_json::from_str(&self.trail.body(&entry)?).unwrap_or_default();
+                let text = |name: &str| body.get(name).and_then(|value| value.as_str());
+                let ours = text("ours").and_then(|ours| ours.parse().ok());
+                if let (Some(conflict), Some(ours)) = (text("conflict"), ours) {
+                    told.insert(conflict.to_owned(), ours);
+                }
+                Ok(Flow::More)
+            })?;
+        let mut shown = BTreeMap::new();
+        for conflict in &one.conflicts {
+            if let (Some(path), Some(ours)) = (&conflict.raw, told.get(&conflict.id)) {
+                shown.insert(path.clone(), *ours);
+            }
+        }
+        Ok(shown)
     }
 
     /// Records conflicts that came up after the first look.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use safepoint_state::path::{self, TreePath};
 use safepoint_state::text::Labels;
-use safepoint_state::{Errand, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError};
+use safepoint_state::{
+    ContentId, Errand, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError,
+};
 use safepoint_store::fault;
 use safepoint_trail::Actor;
 
@@ -38,6 +40,8 @@ pub struct Bringing {
     pub work: Snapshot,
     /// What was decided, path by path.
     pub resolutions: BTreeMap<TreePath, Resolution>,
+    /// What was there when it was.
+    pub shown: BTreeMap<TreePath, ContentId>,
     /// The action.
     pub errand: Errand,
     pub(super) _held: HeldDirectory,
@@ -51,6 +55,7 @@ impl Bringing {
             work: &self.work,
             errand: &self.errand,
             resolutions: &self.resolutions,
+            shown: &self.shown,
         }
     }
 }
@@ -72,7 +77,8 @@ impl Progress {
         strategy: Strategy,
         ground: Option<&Ground<'_>>,
     ) -> Result<Looked, ProgressError> {
-        self.look_again(place, record, strategy, &BTreeMap::new(), ground)
+        let nothing = (&BTreeMap::new(), &BTreeMap::new());
+        self.look_again(place, record, strategy, nothing, ground)
     }
 
     /// The same, after some of it was decided.
@@ -81,7 +87,10 @@ impl Progress {
         place: &Place,
         record: &Record,
         strategy: Strategy,
-        resolutions: &BTreeMap<TreePath, Resolution>,
+        (resolutions, shown): (
+            &BTreeMap<TreePath, Resolution>,
+            &BTreeMap<TreePath, ContentId>,
+        ),
         ground: Option<&Ground<'_>>,
     ) -> Result<Looked, ProgressError> {
         let refused = |why: String| Err(ProgressError::Refused(why));
@@ -115,22 +124,23 @@ impl Progress {
             work: &work,
             errand: ground.errand,
             resolutions,
+            shown,
         };
         let progress = safepoint_state::Progress::default();
         let arrival = ground.state.arrival(ground.origin, &incoming, &progress)?;
         let mut conflicts: Vec<Conflict> = arrival
             .conflicts
             .iter()
-            .map(|one| overlap(&one.path, false, &one.why))
+            .map(|one| overlap(&one.path, false, &one.why, one.ours))
             .collect();
         if strategy == Strategy::Evaluated {
-            let decided = |path: &&TreePath| {
-                resolutions.contains_key(*path)
-                    || arrival.conflicts.iter().any(|one| one.path == **path)
+            let decided = |path: &TreePath| {
+                resolutions.contains_key(path)
+                    || arrival.conflicts.iter().any(|one| one.path == *path)
             };
-            let fitting = arrival.merged.iter().filter(|path| !decided(path));
+            let fitting = arrival.merged.iter().filter(|(path, _)| !decided(path));
             let why = "both sides changed it, in lines that fit";
-            conflicts.extend(fitting.map(|path| overlap(path, true, why)));
+            conflicts.extend(fitting.map(|(path, ours)| overlap(path, true, why, Some(*ours))));
         }
         let nothing = arrival.changes.is_empty() && conflicts.is_empty();
         Ok(Looked {
@@ -174,7 +184,7 @@ impl Progress {
         if let StateError::Conflict { conflicts } = &error {
             let found: Vec<Conflict> = conflicts
                 .iter()
-                .map(|one| overlap(&one.path, false, &one.why))
+                .map(|one| overlap(&one.path, false, &one.why, one.ours))
                 .collect();
             return self.found_later(one, &found, by);
         }
@@ -206,6 +216,7 @@ impl Progress {
             work: &work,
             errand: ground.errand,
             resolutions: &BTreeMap::new(),
+            shown: &BTreeMap::new(),
         };
         let labels = Labels {
             ours: "here",
@@ -239,7 +250,7 @@ pub(super) fn resolutions(one: &Integration) -> BTreeMap<TreePath, Resolution> {
     found
 }
 
-fn overlap(path: &[u8], mergeable: bool, why: &str) -> Conflict {
+fn overlap(path: &[u8], mergeable: bool, why: &str, ours: Option<ContentId>) -> Conflict {
     Conflict {
         id: String::new(),
         kind: ConflictType::ContentOverlap,
@@ -247,6 +258,7 @@ fn overlap(path: &[u8], mergeable: bool, why: &str) -> Conflict {
         raw: Some(path.to_vec()),
         mergeable,
         description: why.to_owned(),
+        ours,
         resolution: None,
     }
 }

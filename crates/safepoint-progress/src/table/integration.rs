@@ -59,6 +59,7 @@ fn read_conflict(row: &dyn Row) -> Result<Conflict, StoreError> {
         raw,
         mergeable: row.integer(3)? != 0,
         description: row.text(4)?.to_owned(),
+        ours: None,
         resolution: match settling {
             None => None,
             Some(strategy) => Some(Resolved {

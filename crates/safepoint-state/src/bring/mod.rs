@@ -22,7 +22,7 @@ use crate::state::{State, Workspace};
 use crate::text::{self, Labels};
 use crate::tree::{self, Change, Entry, Node, Trees};
 use crate::undo::{FileConflict, Undoing};
-use crate::{StateError, path};
+use crate::{ContentId, StateError, path};
 pub(crate) use weigh::Weighed;
 
 /// What is to become of a path that cannot be merged, or that somebody looked at.
@@ -49,6 +49,9 @@ pub struct Incoming<'a> {
     pub errand: &'a Errand,
     /// What was decided, path by path.
     pub resolutions: &'a BTreeMap<TreePath, Resolution>,
+    /// What was there when it was decided to replace it, path by path. Where something else
+    /// is there now, the decision does not hold.
+    pub shown: &'a BTreeMap<TreePath, ContentId>,
 }
 
 /// What would come of it.
@@ -58,8 +61,8 @@ pub struct Arrival {
     pub changes: Vec<Change>,
     /// What cannot be merged. Without a resolution for each, nothing is done.
     pub conflicts: Vec<FileConflict>,
-    /// Files that both sides changed, and whose changes fit.
-    pub merged: Vec<TreePath>,
+    /// Files that both sides changed, and whose changes fit, with what is there now.
+    pub merged: Vec<(TreePath, ContentId)>,
     /// What is not brought, and why.
     pub kept: Vec<Note>,
 }
@@ -93,10 +96,14 @@ impl State {
         };
         let ignored = self.ignored_of(workspace, incoming, &trees)?;
         let weighed = undoing.weigh(incoming, &ignored, &sink)?;
+        let mut merged = Vec::new();
+        for path in &weighed.merged {
+            merged.push((path.clone(), undoing.shown_at(path)?));
+        }
         Ok(Arrival {
             changes: weighed.changes(),
             conflicts: weighed.conflicts.into_values().collect(),
-            merged: weighed.merged.into_iter().collect(),
+            merged,
             kept: weighed.kept,
         })
     }

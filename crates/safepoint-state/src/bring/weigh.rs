@@ -28,6 +28,7 @@ impl Weighed {
             path: path.to_vec(),
             why: why.to_owned(),
             hunks,
+            ours: None,
         };
         self.conflicts.entry(path.to_vec()).or_insert_with(one);
     }
@@ -75,6 +76,16 @@ impl Undoing<'_> {
         sink: &Sink<'_>,
     ) -> Result<Weighed, StateError> {
         let mut weighed = Weighed::default();
+        let mut holding = incoming.resolutions.clone();
+        for path in self.void(incoming)? {
+            holding.remove(&path);
+            let why = "it was changed here after that was decided, so the decision is void";
+            weighed.conflict(&path, why, Vec::new());
+        }
+        let incoming = &Incoming {
+            resolutions: &holding,
+            ..incoming.clone()
+        };
         let (base, work) = (&incoming.base.record, &incoming.work.record);
         let changes = tree::changes(self.trees, Some(&base.files), Some(&work.files), self.scope)?;
         for mut change in changes {
@@ -104,7 +115,43 @@ impl Undoing<'_> {
                 });
             }
         }
+        for (path, conflict) in &mut weighed.conflicts {
+            conflict.ours = Some(self.shown_at(path)?);
+        }
         Ok(weighed)
+    }
+
+    /// The decisions to replace something that is no longer what was shown.
+    fn void(&self, incoming: &Incoming<'_>) -> Result<Vec<TreePath>, StateError> {
+        let mut void = Vec::new();
+        for (path, resolution) in incoming.resolutions {
+            let replaces = matches!(resolution, Resolution::Theirs | Resolution::Content(_));
+            if let (true, Some(shown)) = (replaces, incoming.shown.get(path))
+                && self.shown_at(path)? != *shown
+            {
+                void.push(path.clone());
+            }
+        }
+        Ok(void)
+    }
+
+    /// What is at a path now, in one word: it is another when its content, its mode or
+    /// what it is has changed.
+    pub(super) fn shown_at(&self, path: &[u8]) -> Result<ContentId, StateError> {
+        let entry = tree::find(self.trees, Some(&self.present.files), path)?;
+        let word = entry.map_or_else(
+            || "nothing".to_owned(),
+            |entry| {
+                let mode = entry.mode;
+                match &entry.node {
+                    Node::File { content, .. } => format!("file {mode:o} {content}"),
+                    Node::Directory(tree) => format!("directory {mode:o} {}", tree.hash),
+                    Node::Symlink { target } => format!("link {}", ContentId::of(target)),
+                    Node::Special { kind, .. } => format!("{} {mode:o}", kind.as_str()),
+                }
+            },
+        );
+        Ok(ContentId::of(word.as_bytes()))
     }
 
     fn weigh_one(

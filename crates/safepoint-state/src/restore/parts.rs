@@ -64,6 +64,7 @@ impl State {
                             path: was.subject.name().into_bytes(),
                             why: "it was changed since".to_owned(),
                             hunks: Vec::new(),
+                            ours: None,
                         });
                         continue;
                     }

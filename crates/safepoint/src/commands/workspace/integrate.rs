@@ -303,9 +303,10 @@ impl Over {
             work: &state.find(snapshot.as_str())?,
             errand: &errand,
             resolutions,
+            shown: &BTreeMap::new(),
         };
         let arrival = state.arrival(&self.room.workspace, &incoming, &self.room.progress)?;
-        let seen = |path: &TreePath| !resolutions.contains_key(path);
+        let seen = |(path, _): &(TreePath, _)| !resolutions.contains_key(path);
         let looked_at = strategy == Strategy::Evaluated && arrival.merged.iter().any(seen);
         Ok((arrival.changes, !arrival.conflicts.is_empty() || looked_at))
     }
