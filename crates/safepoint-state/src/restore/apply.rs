@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use safepoint_store::fault;
 
-use super::displace::{self, Displaced, Places, Step};
+use super::displace::{self, Displaced, Known, Places, Step};
 use super::stage::{Staged, needs_content, permitted, set_attributes, times};
 use crate::path::{self, TreePath};
 use crate::scan::open_beneath;
@@ -39,6 +39,8 @@ pub(super) struct Tree<'a> {
     workspace: &'a Path,
     /// Directories that were opened, and those that are known not to be there.
     handles: HashMap<TreePath, Option<OwnedFd>>,
+    /// The modes that files got, by their numbers: other names of them have them too.
+    modes: HashMap<u64, u32>,
 }
 
 /// How each path looked that will be touched.
@@ -97,6 +99,7 @@ impl<'a> Tree<'a> {
             root,
             workspace,
             handles: HashMap::new(),
+            modes: HashMap::new(),
         })
     }
 
@@ -209,7 +212,12 @@ impl<'a> Tree<'a> {
                 continue;
             }
             let name = displace::gone(number);
-            let seen = seen.get(&change.path);
+            let modes = std::mem::take(&mut self.modes);
+            let known = Known {
+                entry: from,
+                seen: seen.get(&change.path),
+                modes: &modes,
+            };
             let step = self.at("delete", &change.path, |parent, target| {
                 let at = Places {
                     beside: staged.handle.as_fd(),
@@ -217,8 +225,10 @@ impl<'a> Tree<'a> {
                     parent,
                     target,
                 };
-                displace::take_out(at, change, from, seen)
-            })?;
+                displace::take_out(at, change, known)
+            });
+            self.modes = modes;
+            let step = step?;
             match step {
                 Some(Step::Changed) => return Err(self.changed(&change.path)),
                 Some(Step::Done(out)) => displaced.extend(out),
@@ -295,7 +305,7 @@ impl<'a> Tree<'a> {
             .from
             .as_ref()
             .filter(|from| !is_directory(from) && !change.to.as_ref().is_some_and(is_directory));
-        let seen = seen.get(&change.path);
+        let modes = std::mem::take(&mut self.modes);
         let step = self.at("write", &change.path, |parent, target| {
             let at = Places {
                 beside: staged.handle.as_fd(),
@@ -305,10 +315,18 @@ impl<'a> Tree<'a> {
             };
             match replaced {
                 None => displace::put_new(at),
-                Some(from) => displace::exchange(at, change, from, seen),
+                Some(entry) => {
+                    let known = Known {
+                        entry,
+                        seen: seen.get(&change.path),
+                        modes: &modes,
+                    };
+                    displace::exchange(at, change, known)
+                }
             }
-        })?;
-        match step {
+        });
+        self.modes = modes;
+        match step? {
             Some(Step::Done(out)) => Ok(out),
             Some(Step::Changed) => Err(self.changed(&change.path)),
             None => Err(self.failed("write", &change.path, Errno::NOENT)),
@@ -325,10 +343,16 @@ impl<'a> Tree<'a> {
         }
         fault::point("restore.step");
         let no_follow = AtFlags::SYMLINK_NOFOLLOW;
+        let modes = std::mem::take(&mut self.modes);
+        let known = Known {
+            entry: from,
+            seen,
+            modes: &modes,
+        };
         let touched = self.at("change", &change.path, |parent, name| {
             let found = Found::of(&statat(parent, name, no_follow)?);
-            if !displace::is_same(parent, name, from, &found, seen) {
-                return Ok(false);
+            if !known.is_still(parent, name, &found) {
+                return Ok(None);
             }
             if from.attributes != to.attributes {
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -342,11 +366,16 @@ impl<'a> Tree<'a> {
             if from.mode != to.mode && !matches!(to.node, Node::Symlink { .. }) {
                 chmodat(parent, name, Mode::from_raw_mode(to.mode), AtFlags::empty())?;
             }
-            utimensat(parent, name, &times(to.modified), no_follow).map(|()| true)
-        })?;
-        match touched {
-            Some(false) => Err(self.changed(&change.path)),
-            _ => Ok(()),
+            utimensat(parent, name, &times(to.modified), no_follow).map(|()| Some(found.inode))
+        });
+        self.modes = modes;
+        match touched? {
+            Some(None) => Err(self.changed(&change.path)),
+            Some(Some(inode)) => {
+                self.modes.insert(inode, to.mode);
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 

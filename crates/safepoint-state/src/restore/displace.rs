@@ -5,6 +5,7 @@
 //! when nobody reaches it under its name any more. If it is not what the plan saw, it goes
 //! back. Nothing here deletes what it did not look at.
 
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{
@@ -56,21 +57,33 @@ pub(super) fn gone(number: usize) -> String {
     format!("{GONE}/{:x}/{:x}", number / SHELF, number % SHELF)
 }
 
-/// Whether what stands under a name is still what the plan saw. `seen` is how it looked
-/// when that was last made sure of: if nothing moved since, nothing is read.
-pub(super) fn is_same(
-    directory: BorrowedFd<'_>,
-    name: &[u8],
-    entry: &Entry,
-    found: &Found,
-    seen: Option<&Found>,
-) -> bool {
-    if seen.is_some_and(|seen| seen.same_state(found)) {
-        return true;
+/// What is known of something that is about to be touched.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// What the plan saw.
+    pub(super) entry: &'a Entry,
+    /// How it looked when that was last made sure of.
+    pub(super) seen: Option<&'a Found>,
+    /// The modes that files got from us under another name, by their numbers.
+    pub(super) modes: &'a HashMap<u64, u32>,
+}
+
+impl Known<'_> {
+    /// Whether what stands under a name is still that. If nothing moved since it was
+    /// looked at, nothing is read.
+    pub(super) fn is_still(&self, directory: BorrowedFd<'_>, name: &[u8], found: &Found) -> bool {
+        if self.seen.is_some_and(|seen| seen.same_state(found)) {
+            return true;
+        }
+        let mode = self.modes.get(&found.inode).copied();
+        found.is_same_kind(self.entry)
+            && (found.mode == self.entry.mode || Some(found.mode) == mode)
+            && holds(directory, name, self.entry)
     }
-    if !found.is_same_kind(entry) || found.mode != entry.mode {
-        return false;
-    }
+}
+
+/// Whether something of the right sort holds what an entry says.
+fn holds(directory: BorrowedFd<'_>, name: &[u8], entry: &Entry) -> bool {
     match &entry.node {
         Node::File { content, .. } => {
             let read = read_back(directory, name, name, &mut Vec::new());
@@ -128,13 +141,12 @@ fn put_over(at: Places<'_>, error: Errno) -> Result<Step<'static>, Errno> {
 pub(super) fn exchange<'c>(
     at: Places<'_>,
     change: &'c Change,
-    entry: &Entry,
-    seen: Option<&Found>,
+    known: Known<'_>,
 ) -> Result<Step<'c>, Errno> {
     let Some(before) = look(at.parent, at.target)? else {
         return Ok(Step::Changed);
     };
-    if !is_same(at.parent, at.target, entry, &before, seen) {
+    if !known.is_still(at.parent, at.target, &before) {
         return Ok(Step::Changed);
     }
     let exchange = || {
@@ -153,7 +165,7 @@ pub(super) fn exchange<'c>(
         Err(error @ (Errno::INVAL | Errno::NOSYS | Errno::XDEV)) => return put_over(at, error),
         Err(error) => return Err(error),
     }
-    match came_out(at.beside, at.name, entry, &before)? {
+    match came_out(at.beside, at.name, known, &before)? {
         Some(found) => Ok(Step::Done(Some(Displaced {
             change,
             name: at.name.to_owned(),
@@ -170,13 +182,12 @@ pub(super) fn exchange<'c>(
 pub(super) fn take_out<'c>(
     at: Places<'_>,
     change: &'c Change,
-    entry: &Entry,
-    seen: Option<&Found>,
+    known: Known<'_>,
 ) -> Result<Step<'c>, Errno> {
     let Some(before) = look(at.parent, at.target)? else {
         return Ok(Step::Done(None)); // somebody has deleted it already
     };
-    if !is_same(at.parent, at.target, entry, &before, seen) {
+    if !known.is_still(at.parent, at.target, &before) {
         return Ok(Step::Changed);
     }
     let take = || renameat(at.parent, at.target, at.beside, at.name);
@@ -198,7 +209,7 @@ pub(super) fn take_out<'c>(
         }
         Err(error) => return Err(error),
     }
-    match came_out(at.beside, at.name, entry, &before)? {
+    match came_out(at.beside, at.name, known, &before)? {
         Some(found) => Ok(Step::Done(Some(Displaced {
             change,
             name: at.name.to_owned(),
@@ -226,13 +237,13 @@ fn make_room(at: Places<'_>) -> Result<(), Errno> {
 fn came_out(
     beside: BorrowedFd<'_>,
     name: &str,
-    entry: &Entry,
+    known: Known<'_>,
     before: &Found,
 ) -> Result<Option<Found>, Errno> {
     let Some(found) = look(beside, name.as_bytes())? else {
         return Ok(None);
     };
-    let same = is_unmoved(before, &found) || is_same(beside, name.as_bytes(), entry, &found, None);
+    let same = is_unmoved(before, &found) || known.is_still(beside, name.as_bytes(), &found);
     Ok(same.then_some(found))
 }
 
@@ -254,10 +265,10 @@ impl Displaced<'_> {
             return Ok(false);
         };
         let entry = self.change.from.as_ref();
+        // Its mode and time may have changed with those of another name of it.
         Ok(found.kind == FileType::RegularFile
             && !is_unmoved(&self.found, &found)
-            && entry
-                .is_some_and(|entry| !is_same(beside, self.name.as_bytes(), entry, &found, None)))
+            && entry.is_some_and(|entry| !holds(beside, self.name.as_bytes(), entry)))
     }
 
     /// Its name beside the tree.
