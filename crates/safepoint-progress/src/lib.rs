@@ -20,6 +20,7 @@ mod limits;
 pub mod meter;
 mod metering;
 mod moves;
+mod object;
 mod place;
 mod presence;
 mod progress;

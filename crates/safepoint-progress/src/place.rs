@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use safepoint_model::{ActionId, RecordId, WorkspaceId, text};
+use safepoint_model::{ActionId, RecordId, WorkspaceId};
 use safepoint_state::SnapshotId;
 use serde::Serialize;
 
+use crate::record::shown_path;
 use crate::rejection::Rejection;
 use crate::words::words;
 use crate::{Progress, ProgressError, table};
@@ -54,8 +55,7 @@ const MOST_NAMED: usize = 5;
 impl Seen {
     /// Whether a claim of changed paths is what was seen.
     pub(crate) fn confirms(&self, claimed: &[String]) -> Result<(), Rejection> {
-        let plain = |path: &String| path.trim_start_matches("./").to_owned();
-        let claimed: BTreeSet<String> = claimed.iter().map(plain).collect();
+        let claimed: BTreeSet<String> = claimed.iter().cloned().collect();
         let seen: BTreeSet<String> = self.files_changed.iter().cloned().collect();
         if claimed == seen {
             return Ok(());
@@ -66,7 +66,7 @@ impl Seen {
             let mut shown: Vec<String> = paths
                 .into_iter()
                 .take(MOST_NAMED)
-                .map(|path| format!("`{}`", text::line(path).text))
+                .map(|path| format!("`{}`", shown_path(path)))
                 .collect();
             if more > 0 {
                 shown.push(format!("{more} more"));

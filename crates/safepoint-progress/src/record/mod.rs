@@ -7,7 +7,7 @@ mod payload;
 mod request;
 mod usage;
 
-use safepoint_model::{ActionId, Digest, Frame, RecordId, Timestamp, WorkspaceId, json};
+use safepoint_model::{ActionId, Digest, Frame, RecordId, Timestamp, WorkspaceId, json, text};
 use safepoint_state::SnapshotId;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,16 @@ impl Record {
     pub fn to_canonical(&self) -> Result<Vec<u8>, json::WriteError> {
         json::canonical_of(self)
     }
+}
+
+/// A path of a record for people. It may be escaped already, as the directory showed it: then
+/// it is not escaped again.
+pub fn shown_path(path: &str) -> String {
+    let parts: Vec<String> = path
+        .split('\\')
+        .map(|part| text::line(part).text)
+        .collect();
+    parts.join("\\")
 }
 
 /// The integrity proof over the stored bytes of a record.

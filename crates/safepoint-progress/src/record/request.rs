@@ -3,11 +3,14 @@
 //! Only what is true of the text alone is checked here. Type, role, state and
 //! parent are looked at by others, later.
 
-use safepoint_model::{RecordId, WorkspaceId, json, text};
+use std::collections::BTreeSet;
+
+use safepoint_model::{RecordId, WorkspaceId, json};
 use serde::Deserialize;
 
 use super::payload::Loose;
-use super::{Confidence, Payload, Status, Usage};
+use super::{Confidence, Payload, Status, Usage, shown_path};
+use crate::object::{self, Object};
 use crate::rejection::Rejection;
 
 /// A record that is asked for: everything but what the runtime gives.
@@ -45,7 +48,7 @@ struct Written {
     parent: Option<String>,
     status: Status,
     confidence: Confidence,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::maybe")]
     resource_usage: Option<Usage>,
     /// The workspace, which may be named and is known anyway.
     #[serde(default)]
@@ -63,7 +66,7 @@ pub enum Files {
 
 /// Reads what is asked for in `workspace`.
 pub fn read(body: &[u8], workspace: &WorkspaceId, files: Files) -> Result<Asked, Rejection> {
-    let asked: Written = json::read_as(body, json::Limits::default())
+    let Object::<Written>(asked) = json::read_as(body, json::Limits::default())
         .map_err(|error| Rejection::structure(error.to_string()))?;
     if asked
         .workspace
@@ -87,17 +90,8 @@ pub fn read(body: &[u8], workspace: &WorkspaceId, files: Files) -> Result<Asked,
             "`payload`: missing field `files_changed`",
         ));
     }
-    if let Some(path) = asked
-        .payload
-        .payload
-        .files_changed
-        .iter()
-        .find(|path| !is_inside(path))
-    {
-        return Err(Rejection::structure(format!(
-            "`{}` in `payload.files_changed` is not a path below the root of the workspace",
-            text::line(path).text
-        )));
+    if let Some(fault) = fault_of_paths(&asked.payload.payload.files_changed) {
+        return Err(Rejection::structure(fault));
     }
     if let Some(fault) = asked.resource_usage.and_then(|usage| usage.fault()) {
         return Err(Rejection::structure(fault));
@@ -128,7 +122,7 @@ pub fn type_of(body: &[u8]) -> Option<String> {
         #[serde(rename = "type")]
         kind: String,
     }
-    let typed: Typed = json::read_as(body, json::Limits::default()).ok()?;
+    let Object::<Typed>(typed) = json::read_as(body, json::Limits::default()).ok()?;
     Some(typed.kind.chars().take(200).collect())
 }
 
@@ -140,6 +134,25 @@ fn is_blank(intent: &str) -> bool {
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}')
     };
     intent.chars().all(unseen)
+}
+
+/// What is wrong with the paths that are named, if anything. Each file has one name here, so
+/// that nobody can be told twice, or in another way, of the same one.
+fn fault_of_paths(paths: &[String]) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    paths.iter().find_map(|path| {
+        let what = if !is_inside(path) {
+            "is not a path below the root of the workspace"
+        } else if path.split('/').any(|part| part.is_empty() || part == ".") {
+            "is not a plain path: no part of it is `.` or empty, and it does not end with `/`"
+        } else if !seen.insert(path) {
+            "is there twice"
+        } else {
+            return None;
+        };
+        let shown = shown_path(path);
+        Some(format!("`{shown}` in `payload.files_changed` {what}"))
+    })
 }
 
 /// Whether a path stays below the root: relative, and never up, as any system would read it.
@@ -251,14 +264,41 @@ mod tests {
             "C:\\x",
             "c:x",
             "a\0b",
+            ".",
+            "./a",
+            "a/.",
+            "a/./b",
+            "a//b",
+            "a/",
+            "ok",
         ] {
             let refused = try_with(|body| body["payload"]["files_changed"] = json!(["ok", bad]));
             assert!(refused.is_err(), "{bad:?}");
         }
-        for good in ["a", "./a", "a/b/..c", "..a", "a..", "日本語/ß.txt", "a b"] {
+        for good in ["a", ".a", "a/b/..c", "..a", "a..", "日本語/ß.txt", "a b"] {
             let asked = try_with(|body| body["payload"]["files_changed"] = json!([good]));
             assert!(asked.is_ok(), "{good:?}");
         }
+    }
+
+    #[test]
+    fn pr_10_a_list_of_values_is_no_record() {
+        let list = json!(["artifact", good()["payload"], "because", null, "final", "high", null, null]);
+        let error = read(list.to_string().as_bytes(), &workspace(), Files::Named).unwrap_err();
+        assert_eq!(error.reason, Reason::InvalidStructure);
+        assert!(error.detail.contains("an object with named fields"), "{error}");
+        assert_eq!(type_of(br#"["artifact"]"#), None);
+        let error = try_with(|body| body["resource_usage"] = json!([1, 2, 3])).unwrap_err();
+        assert!(error.detail.contains("/resource_usage"), "{error}");
+        let error = try_with(|body| body["payload"] = json!([["a"], "text", []])).unwrap_err();
+        assert!(error.detail.contains("/payload"), "{error}");
+    }
+
+    #[test]
+    fn pr_11_a_name_that_is_escaped_is_not_escaped_again() {
+        assert_eq!(shown_path("new\\nline"), "new\\nline");
+        assert_eq!(shown_path("new\nline"), "new\\nline");
+        assert_eq!(shown_path("a\u{202e}b"), safepoint_model::text::line("a\u{202e}b").text);
     }
 
     #[test]

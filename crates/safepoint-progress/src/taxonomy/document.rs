@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::object;
 use crate::role::Name;
 use crate::words::words;
 
@@ -19,13 +20,13 @@ pub struct Document {
     /// For which version of the protocol it is written.
     pub protocol_version: String,
     /// Roles that extend base roles.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::list")]
     pub roles: Vec<Role>,
     /// Types of messages, which are checked and not used here.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::list")]
     pub envelope_types: Vec<EnvelopeType>,
     /// Types of records.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::list")]
     pub checkpoint_types: Vec<RecordType>,
     /// Signals are a closed set: anything here is refused.
     #[serde(default, skip_serializing)]
@@ -60,7 +61,7 @@ pub struct Role {
     #[serde(default)]
     pub remove: Vec<Capability>,
     /// What it may do instead.
-    #[serde(default, rename = "override")]
+    #[serde(default, rename = "override", deserialize_with = "object::maybe")]
     pub instead: Option<Instead>,
 }
 
@@ -131,6 +132,7 @@ pub struct EnvelopeType {
     #[serde(default)]
     pub description: Option<String>,
     /// Who may send it to whom.
+    #[serde(deserialize_with = "object::list")]
     pub permissions: Vec<Permission>,
 }
 

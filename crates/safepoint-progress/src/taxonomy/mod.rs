@@ -15,6 +15,7 @@ use safepoint_model::{json, yaml};
 
 pub use document::{Capability, Document, EnvelopeType, Permission, RecordType, Role};
 
+use crate::object::Object;
 use crate::record::Payload;
 use crate::rejection::{Reason, Rejection};
 use crate::role::{BASE_TYPES, BaseRole, Name};
@@ -197,11 +198,12 @@ fn role_creates(
 fn read_document(text: &str) -> Result<Document, Problem> {
     // JSON first where it may be: its reader says more exactly what is wrong.
     if text.trim_start().starts_with('{')
-        && let Ok(document) = json::read_as(text.as_bytes(), json::Limits::default())
+        && let Ok(Object(document)) = json::read_as(text.as_bytes(), json::Limits::default())
     {
         return Ok(document);
     }
-    yaml::read_as(text).map_err(|error| Problem {
+    let read = yaml::read_as::<Object<Document>>(text);
+    read.map(|object| object.0).map_err(|error| Problem {
         message: safepoint_model::text::line(&error.message).text,
         pointer: String::new(),
         line: error.line,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use safepoint_model::text;
 use safepoint_progress::meter::Budget;
-use safepoint_progress::record::{Confidence, Record, Status};
+use safepoint_progress::record::{Confidence, Record, Status, shown_path};
 use safepoint_progress::signal::Signal;
 use safepoint_progress::state::State;
 use safepoint_progress::{Link, Progress, Workspace};
@@ -261,7 +261,7 @@ pub(crate) fn page(record: &Record) -> String {
         rows.push(("action", action.to_string()));
     }
     for file in &record.payload.files_changed {
-        rows.push(("file", text::line(file).text));
+        rows.push(("file", shown_path(file)));
     }
     let mut page = rows_of(&rows);
     if !record.payload.content.is_empty() {

@@ -2,6 +2,7 @@
 
 use safepoint_model::{Exit, text};
 use safepoint_progress::integrate::{Conflict, Integration, Outcome};
+use safepoint_progress::record::shown_path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -135,7 +136,7 @@ fn line(conflict: &Conflict) -> String {
     format!(
         "  {STRONG}{}{STRONG:#}  {decided}  {}  {FAINT}{}: {}{FAINT:#}\n",
         conflict.id,
-        text::line(about).text,
+        shown_path(about),
         conflict.kind,
         text::line(&conflict.description).text
     )
