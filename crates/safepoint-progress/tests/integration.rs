@@ -219,7 +219,10 @@ on_every_store! {
         let resolve = |decision: &Resolve<'_>| scene.progress.resolve(id, decision, &ada());
         let escalated = Resolve { strategy: Settling::Human, ..decide("c1", Choice::Theirs) };
         assert_eq!(resolve(&escalated).unwrap().result, None);
-        assert!(refusal(resolve(&escalated)).contains("already"));
+        // It can be decided anew, and what was decided first stays on record.
+        let anew = resolve(&escalated).unwrap();
+        assert_eq!((anew.conflicts.len(), anew.conflicts[2].id.as_str()), (3, "c3"));
+        assert!(anew.conflicts[0].resolution.is_some() && anew.conflicts[2].resolution.is_some());
         assert!(matches!(resolve(&decide("c9", Choice::Ours)), Err(ProgressError::NotFound { .. })));
         assert!(refusal(resolve(&Resolve { choice: None, ..decide("c2", Choice::Ours) })).contains("say what becomes"));
         assert!(refusal(resolve(&Resolve { strategy: Settling::Timeout, ..decide("c2", Choice::Ours) })).contains("time itself"));
@@ -338,7 +341,7 @@ on_every_store! {
         assert_eq!((state(&scene, id), scene.read("a").as_str()), (State::Conflicted, "ours\n"));
         assert!(!scene.origin().root.join("new").exists());
         let (origin, errand) = (scene.origin(), scene.errand());
-        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand, rules: &[] };
         let text = scene.progress.marked(&ground, &found, &found.conflicts[0]).unwrap().unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.starts_with("<<<<<<< here\nours\n||||||| where the work began\n1\n"), "{text}");
@@ -364,7 +367,7 @@ on_every_store! {
         let work = done_apart(&scene, &root, |at| write(at, "a", "theirs\n"));
         let id = &work.created.workspace_id;
         let (origin, errand) = (scene.origin(), scene.errand());
-        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand, rules: &[] };
         let Step::Bring(bringing) = scene.progress.prepare(&wish(id, Strategy::Direct), Some(&ground), &ada()).unwrap() else {
             panic!("it has to be brought");
         };
@@ -451,7 +454,7 @@ on_every_store! {
         let one = done_apart(&scene, &root, |at| write(at, "a", "one\n2\n3\n4\n5\n"));
         let two = done_apart(&scene, &root, |at| write(at, "a", "1\n2\n3\n4\nfive\n"));
         let (origin, errand) = (scene.origin(), scene.errand());
-        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand, rules: &[] };
         let begun = scene.progress.prepare(&wish(&one.created.workspace_id, Strategy::Layered), Some(&ground), &ada());
         let Step::Bring(bringing) = begun.unwrap() else { panic!("it has to be brought") };
         let second = wish(&two.created.workspace_id, Strategy::Layered);
@@ -468,7 +471,7 @@ on_every_store! {
         let work = done_apart(&scene, &root, |at| write(at, "a", "2\n"));
         let id = &work.created.workspace_id;
         let (origin, errand) = (scene.origin(), scene.errand());
-        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand, rules: &[] };
         let begun = scene.progress.prepare(&wish(id, Strategy::Layered), Some(&ground), &ada());
         let Step::Bring(bringing) = begun.unwrap() else { panic!("it has to be brought") };
         scene.progress.move_to(id, State::Failed, Some("aborted_by_coordinator"), &ada()).unwrap();
@@ -539,7 +542,7 @@ on_every_store! {
         let origin = scene.origin();
         let errands = [scene.errand(), scene.errand()];
         for (work, errand) in works.iter().zip(&errands) {
-            let ground = Ground { state: &scene.state, origin: &origin, errand };
+            let ground = Ground { state: &scene.state, origin: &origin, errand, rules: &[] };
             let step = scene.progress.prepare(&wish(&work.created.workspace_id, Strategy::Layered), Some(&ground), &ada());
             let Step::Bring(bringing) = step.unwrap() else { panic!("it has to be brought") };
             scene.state.bring(&origin, &bringing.incoming(), &Looking::default()).unwrap();
@@ -556,6 +559,45 @@ on_every_store! {
         assert_eq!(&failed.source, id);
         assert!(why.to_string().contains(&format!("safepoint undo {}", errands[0].id)), "{why}");
         assert_eq!(scene.progress.integrations_cut_off().unwrap(), []);
+    }
+
+    fn pr_32_what_says_what_agents_may_do_is_never_taken_over(room: Room) {
+        let scene = Scene::open(&room, 21);
+        scene.write("a", "1\n");
+        scene.write("atlas/rules.yaml", "1\n");
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| {
+            write(at, "a", "theirs\n");
+            write(at, "atlas/rules.yaml", "all\n");
+            write(at, "safepoint.yaml", "checkpoint: never\n");
+        });
+        scene.write("a", "ours\n");
+        let id = &work.created.workspace_id;
+        let origin = scene.origin();
+        let rules = [b"atlas/rules.yaml".to_vec()];
+        let errands = [scene.errand(), scene.errand()];
+        let ground = |number: usize| Ground { state: &scene.state, origin: &origin, errand: &errands[number], rules: &rules };
+        let begun = scene.progress.prepare(&wish(id, Strategy::Layered), Some(&ground(0)), &ada()).unwrap();
+        let Step::Conflicted(one) = begun else { panic!("somebody has to look") };
+        let paths: Vec<_> = one.conflicts.iter().map(|it| (it.path.as_deref().unwrap(), it.is_rule(), it.choices().len())).collect();
+        assert_eq!(paths, [("a", false, 2), ("atlas/rules.yaml", true, 1), ("safepoint.yaml", true, 1)]);
+        let resolve = |decision: &Resolve<'_>| scene.progress.resolve(id, decision, &ada());
+        for conflict in ["c2", "c3"] {
+            let content = Resolve { content: Some(b"x"), ..decide(conflict, Choice::Content) };
+            for other in [decide(conflict, Choice::Theirs), content] {
+                assert!(refusal(resolve(&other)).contains("says what agents may do"));
+            }
+            resolve(&decide(conflict, Choice::Ours)).unwrap();
+        }
+        // The last decision counts.
+        resolve(&decide("c1", Choice::Ours)).unwrap();
+        resolve(&decide("c1", Choice::Theirs)).unwrap();
+        let resumed = scene.progress.resume_integration(id, &ground(1), &ada()).unwrap();
+        let Step::Bring(bringing) = resumed else { panic!("it has to be brought") };
+        let ended = scene.progress.carry_out(&ground(1), &bringing, &ada()).unwrap();
+        assert_eq!(ended.result, Some(Outcome::ConflictResolved));
+        assert_eq!((scene.read("a").as_str(), scene.read("atlas/rules.yaml").as_str()), ("theirs\n", "1\n"));
+        assert!(!origin.root.join("safepoint.yaml").exists());
     }
 
     fn pr_31_a_salvage_with_conflicts_says_so_in_every_entry(room: Room) {

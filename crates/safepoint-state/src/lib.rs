@@ -39,7 +39,7 @@ mod verify;
 pub mod watch;
 
 pub use around::{Changed, Company, Errand, Share};
-pub use bring::{Arrival, Incoming, Resolution};
+pub use bring::{Arrival, Incoming, Resolution, is_rule};
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;
 pub use content::ContentId;

@@ -237,15 +237,40 @@ fn pr_32_an_agent_does_not_change_the_rules_by_being_taken_over() {
     deliver(&env, &agent);
     let (code, held) = run(&env, &["workspace", "integrate", &agent.id, "--no-tui"]);
     assert_eq!(code, 9, "somebody has to look: {held}");
-    // Nobody lets it in, whatever is decided: whoever wants it writes it.
-    let resolve = ["workspace", "resolve", &agent.id, "c1", "--use", "theirs"];
-    let (code, denied) = run(&env, &[&resolve[..], &["--no-tui"]].concat());
-    assert_eq!(
-        (code, &denied["denial"]["code"]),
-        (2, &json!("CONTROL_FORBIDDEN")),
-        "{denied}"
+    // Nobody lets it in: that is said at once, and whoever wants it writes it.
+    let resolve = ["workspace", "resolve", &agent.id, "c1", "--no-tui", "--use"];
+    let (code, refused) = run(&env, &[&resolve[..], &["theirs"]].concat());
+    assert_eq!(code, 2, "{refused}");
+    assert!(
+        refused.to_string().contains("says what agents may do"),
+        "{refused}"
     );
+    let (code, done) = run(&env, &[&resolve[..], &["ours"]].concat());
+    assert_eq!(code, 0, "{done}");
     assert!(!env.project().join("safepoint.yaml").exists());
+}
+
+#[test]
+fn pr_32_an_atlas_that_is_named_is_kept_as_it_is() {
+    let (env, root) = project();
+    env.write("project/safepoint.yaml", "atlases: [atlas.yaml]\n");
+    let free = ASKS.split("policies:").next().unwrap();
+    env.write("project/atlas.yaml", free);
+    let (agent, directory) = apart(&env, &root);
+    change(&directory, "atlas.yaml", "\"file.*\", ", "\"file.*\", \"net.*\", ");
+    change(&directory, "notes.txt", "one", "ONE");
+    deliver(&env, &agent);
+    let (code, held) = run(&env, &["workspace", "integrate", &agent.id, "--no-tui"]);
+    assert_eq!(code, 9, "there is something to decide: {held}");
+    let conflict = &held["integration"]["conflicts"][0];
+    assert_eq!(conflict["path"], "atlas.yaml", "{held}");
+    let resolve = ["workspace", "resolve", &agent.id, "c1", "--no-tui", "--use"];
+    assert_eq!(run(&env, &[&resolve[..], &["theirs"]].concat()).0, 2);
+    let (code, done) = run(&env, &[&resolve[..], &["ours"]].concat());
+    assert_eq!(code, 0, "{done}");
+    assert!(notes(&env).starts_with("ONE"));
+    let kept = fs::read_to_string(env.project().join("atlas.yaml")).unwrap();
+    assert_eq!(kept, free);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 pub use recover::Ended;
 pub use resolve::{Declined, Resolve};
-pub use tree::{Bringing, Ground};
+pub use tree::{Bringing, Ground, changed_rules};
 
 use crate::words::words;
 
@@ -197,6 +197,24 @@ impl Settling {
         match text {
             "escalate" => Ok(Self::Human),
             other => other.parse(),
+        }
+    }
+}
+
+impl Conflict {
+    /// Whether it is about what says what agents may do: then the parent keeps its own.
+    pub fn is_rule(&self) -> bool {
+        self.raw.as_deref().is_some_and(|path| {
+            self.kind == ConflictType::ConstraintBreach || safepoint_state::is_rule(path)
+        })
+    }
+
+    /// What can become of it, besides a content that is given.
+    pub fn choices(&self) -> &'static [Choice] {
+        match (self.is_rule(), self.mergeable) {
+            (true, _) => &[Choice::Ours],
+            (false, true) => &[Choice::Ours, Choice::Theirs, Choice::Merged],
+            (false, false) => &[Choice::Ours, Choice::Theirs],
         }
     }
 }

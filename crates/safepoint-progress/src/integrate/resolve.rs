@@ -48,6 +48,10 @@ impl Progress {
 
     /// Decides one conflict. When the agent has to do it again, the workspace fails.
     ///
+    /// What was decided can be decided anew while the integration is open. Nothing that was
+    /// written is taken away: the conflict is there once more, under a new name, and the later
+    /// decision counts.
+    ///
     /// After the last one [`Progress::resume`] goes on; where there is no directory to
     /// change, the integration has ended with it.
     pub fn resolve(
@@ -63,12 +67,16 @@ impl Progress {
         let resolved = self.trail.write(Durability::Sync, |writing| {
             let one = open(writing, source)?;
             let (number, conflict) = found(&one, decision)?;
+            let (number, conflict) = match &conflict.resolution {
+                None => (number, conflict.clone()),
+                Some(_) => self.open_again(writing, &one, conflict, by)?,
+            };
             let resolved = Resolved {
                 strategy: decision.strategy,
                 choice: decision.choice,
                 content: decision.content.map(<[u8]>::to_vec),
             };
-            self.settle_conflict(writing, &one, number, conflict, &resolved, by)?;
+            self.settle_conflict(writing, &one, number, &conflict, &resolved, by)?;
             if decision.strategy == Settling::Rework {
                 match one.mode {
                     Mode::Salvage => self.abort(writing, &one, "revision_required", by)?,
@@ -163,6 +171,29 @@ impl Progress {
             errand: ground.errand.clone(),
             _held: held,
         })))
+    }
+
+    /// The same conflict once more, with nothing decided.
+    fn open_again(
+        &self,
+        writing: &mut Writing<'_>,
+        one: &Integration,
+        conflict: &Conflict,
+        by: &Actor,
+    ) -> Result<(i64, Conflict), ProgressError> {
+        let anew = Conflict {
+            description: format!("`{}` is decided anew", conflict.id),
+            resolution: None,
+            ..conflict.clone()
+        };
+        self.detect(writing, one, std::slice::from_ref(&anew), by)?;
+        let now = again(writing, one)?;
+        let last = now.conflicts.into_iter().next_back();
+        let named = last.and_then(|last| Some((number_of(&last.id)?, last)));
+        named.ok_or_else(|| ProgressError::NotFound {
+            what: "conflict",
+            name: conflict.id.clone(),
+        })
     }
 
     /// Gives up what cannot end any more, so that nothing is decided or written for it.
@@ -299,9 +330,6 @@ fn found<'a>(
             name: safepoint_model::text::line(name).text.to_string(),
         });
     };
-    if conflict.resolution.is_some() {
-        return refused(format!("`{name}` is resolved already"));
-    }
     match (decision.strategy, decision.choice) {
         (Settling::Timeout, _) => refused("only time itself runs out".to_owned()),
         (Settling::Rework, None) => Ok((number, conflict)),
@@ -310,6 +338,10 @@ fn found<'a>(
         }
         (_, None) => refused(format!(
             "say what becomes of `{name}`: `ours`, `theirs`, `merged` or a content"
+        )),
+        (_, Some(choice)) if conflict.is_rule() && choice != Choice::Ours => refused(format!(
+            "`{}` says what agents may do, and no integration changes that: decide `{name}` for `ours`, and write it yourself where it is wanted",
+            crate::record::shown_path(conflict.path.as_deref().unwrap_or_default())
         )),
         (_, Some(Choice::Merged)) if conflict.raw.is_some() && !conflict.mergeable => {
             refused(format!("the changes of `{name}` do not fit line by line"))

@@ -1,11 +1,12 @@
 //! Integration of directories: what would be changed, and changing it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_state::path::{self, TreePath};
 use safepoint_state::text::Labels;
+use safepoint_state::tree::Change;
 use safepoint_state::{
-    ContentId, Errand, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError,
+    Arrival, ContentId, Errand, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError, is_rule,
 };
 use safepoint_store::fault;
 use safepoint_trail::Actor;
@@ -25,6 +26,8 @@ pub struct Ground<'a> {
     pub origin: &'a safepoint_state::Workspace,
     /// The action by which it is changed.
     pub errand: &'a Errand,
+    /// Paths in it that say what agents may do, besides those that always do: its atlases.
+    pub rules: &'a [TreePath],
 }
 
 /// A directory that is to be changed now. While this is held, nobody takes it for cut off.
@@ -133,6 +136,9 @@ impl Progress {
             .iter()
             .map(|one| overlap(&one.path, false, &one.why, one.ours))
             .collect();
+        let changed = changed_rules(&arrival, ground.rules);
+        conflicts.retain(|one| !one.raw.as_ref().is_some_and(|path| changed.contains(path)));
+        conflicts.extend(changed.iter().map(|path| rule(path)));
         if strategy == Strategy::Evaluated {
             let decided = |path: &TreePath| {
                 resolutions.contains_key(path)
@@ -226,6 +232,40 @@ impl Progress {
         Ok(ground
             .state
             .marked(ground.origin, &incoming, raw, &labels)?)
+    }
+}
+
+/// What of the work would change what agents may do.
+///
+/// It is never taken over: whoever wants it writes it.
+pub fn changed_rules(arrival: &Arrival, rules: &[TreePath]) -> BTreeSet<TreePath> {
+    let touched = |path: &TreePath, stays: bool| {
+        let mut rules = rules.iter();
+        is_rule(path)
+            || rules.any(|rule| {
+                path::is_within(path, rule) || (!stays && path::is_within(rule, path))
+            })
+    };
+    let is_directory =
+        |change: &&Change| change.to.as_ref().is_some_and(|to| to.subtree().is_some());
+    let changes = arrival.changes.iter();
+    let changed = changes.filter(|change| touched(&change.path, is_directory(change)));
+    let conflicts = arrival.conflicts.iter().map(|one| &one.path);
+    changed
+        .map(|change| &change.path)
+        .chain(conflicts.filter(|path| touched(path, true)))
+        .cloned()
+        .collect()
+}
+
+fn rule(path: &[u8]) -> Conflict {
+    Conflict {
+        kind: ConflictType::ConstraintBreach,
+        ..overlap(
+            path,
+            false,
+            "it says what agents may do: keep `ours`, and write it yourself where it is wanted",
+        )
     }
 }
 

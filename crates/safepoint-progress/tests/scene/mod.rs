@@ -195,6 +195,7 @@ impl Scene {
             state: &self.state,
             origin: &origin,
             errand: &errand,
+            rules: &[],
         };
         match self.progress.prepare(wish, Some(&ground), &ada())? {
             Step::Done(one) | Step::Conflicted(one) => Ok(one),
@@ -209,6 +210,7 @@ impl Scene {
             state: &self.state,
             origin: &origin,
             errand: &errand,
+            rules: &[],
         };
         match self.progress.resume_integration(source, &ground, &ada())? {
             Step::Done(one) | Step::Conflicted(one) => Ok(one),

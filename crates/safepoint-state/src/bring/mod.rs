@@ -24,6 +24,7 @@ use crate::tree::{self, Change, Entry, Node, Trees};
 use crate::undo::{FileConflict, Undoing};
 use crate::{ContentId, StateError, path};
 pub(crate) use weigh::Weighed;
+pub use weigh::is_rule;
 
 /// What is to become of a path that cannot be merged, or that somebody looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -48,6 +48,11 @@ impl Weighed {
 /// Files that say what agents may do: a person has to look at each change of them.
 const OWN: [&[u8]; 2] = [b"safepoint.yaml", b".safepoint"];
 
+/// Whether a path says what agents may do.
+pub fn is_rule(path: &[u8]) -> bool {
+    OWN.iter().any(|own| path::is_within(path, own))
+}
+
 impl Undoing<'_> {
     /// The plan that brings the work, or the conflicts that keep it from being brought.
     pub(crate) fn bring(
@@ -182,7 +187,7 @@ impl Undoing<'_> {
         if alike(&ours, theirs) {
             return Ok(()); // both came to the same
         }
-        if OWN.iter().any(|own| path::is_within(&change.path, own)) && resolution.is_none() {
+        if is_rule(&change.path) && resolution.is_none() {
             let why = "it says what agents may do: somebody has to look at it";
             weighed.conflict(&change.path, why, Vec::new());
             return Ok(());
@@ -238,7 +243,11 @@ impl Undoing<'_> {
                         weighed.edits.insert(at.clone(), (ours, Some(entry), false));
                     }
                     Err(hunks) => {
-                        weighed.conflict(at, "both sides changed the same lines", hunks);
+                        let why = match hunks.is_empty() {
+                            true => "both sides changed it, and it has no lines to merge",
+                            false => "both sides changed the same lines",
+                        };
+                        weighed.conflict(at, why, hunks);
                     }
                 }
             }

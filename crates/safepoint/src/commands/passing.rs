@@ -1,7 +1,8 @@
 //! What `exec`, `run` and `mutate` have in common: how a proposal is made, how a denial is told.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
@@ -10,6 +11,7 @@ use safepoint_control::{AtlasFile, Control, ControlError};
 use safepoint_fence::{Fence, Listing, Terminals, default_caches};
 use safepoint_gates::Resolution;
 use safepoint_model::{HoldId, Span, WorkspaceId, text};
+use safepoint_state::path::TreePath;
 use safepoint_state::{Progress, State, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -142,6 +144,22 @@ impl Room {
             place: self.place.clone(),
             progress: &self.progress,
         }
+    }
+
+    /// The files here that say what is judged and how, as paths below the directory.
+    pub(crate) fn rules(&self) -> Vec<TreePath> {
+        let of_atlas = |atlas: &AtlasFile| {
+            let beside = atlas.path.parent().unwrap_or(Path::new("/")).to_owned();
+            let modules = atlas.modules.keys().map(|module| beside.join(module));
+            modules.chain([atlas.path.clone()]).collect::<Vec<_>>()
+        };
+        let all = self.atlases.iter().flat_map(of_atlas);
+        let below = all.filter_map(|path| {
+            let real = std::fs::canonicalize(path).ok()?;
+            let below = real.strip_prefix(&self.workspace.root).ok()?;
+            Some(below.as_os_str().as_bytes().to_vec())
+        });
+        below.collect()
     }
 
     /// What somebody wants to do here.

@@ -9,7 +9,7 @@ use safepoint_control::pass::{Answer, Denied, Leave, Stdin, Takeover};
 use safepoint_model::{ActionId, Exit, RecordId, WorkspaceId};
 use safepoint_progress::integrate::{
     Choice, ConflictType, Finding, Ground, Integration, Mode, Resolve, Settling, Step, Strategy,
-    Wish,
+    Wish, changed_rules,
 };
 use safepoint_progress::record::Record;
 use safepoint_progress::{Place, Progress};
@@ -234,6 +234,7 @@ struct Over {
     progress: Progress,
     place: Option<Place>,
     room: Room,
+    rules: Vec<TreePath>,
     flags: Flags,
     by: safepoint_trail::Actor,
 }
@@ -251,8 +252,10 @@ impl Over {
         }
         let mut flags = Flags::of_session(None);
         flags.no_tui = asking.no_tui;
+        let room = Room::open(context, &flags)?;
         Ok(Self {
-            room: Room::open(context, &flags)?,
+            rules: room.rules(),
+            room,
             by: context.actor()?,
             progress,
             place,
@@ -265,6 +268,7 @@ impl Over {
             state: &self.room.state,
             origin: &self.room.workspace,
             errand,
+            rules: &self.rules,
         }
     }
 
@@ -308,7 +312,9 @@ impl Over {
         let arrival = state.arrival(&self.room.workspace, &incoming, &self.room.progress)?;
         let seen = |(path, _): &(TreePath, _)| !resolutions.contains_key(path);
         let looked_at = strategy == Strategy::Evaluated && arrival.merged.iter().any(seen);
-        Ok((arrival.changes, !arrival.conflicts.is_empty() || looked_at))
+        let rules = !changed_rules(&arrival, &self.rules).is_empty();
+        let clashes = !arrival.conflicts.is_empty() || looked_at || rules;
+        Ok((arrival.changes, clashes))
     }
 
     /// An action that stands for none: nothing is done under it.
