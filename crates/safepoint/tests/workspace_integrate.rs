@@ -119,6 +119,10 @@ fn pr_32_two_agents_are_taken_over_one_after_the_other_and_undone() {
     let done = env.json(&["workspace", "integrate", &one.id, "--no-tui"]);
     assert_eq!(done["integration"]["result"], "success", "{done}");
     assert_eq!(done["integration"]["checkpoint_ref"], record["id"]);
+    assert_eq!(
+        done["changes"],
+        json!([{"path": "new.txt", "change": "created"}, {"path": "notes.txt", "change": "modified"}])
+    );
     env.json(&["workspace", "integrate", &two.id, "--no-tui"]);
     assert_eq!(notes(&env), "ONE\ntwo\nthree\nfour\nFIVE\n", "both");
     assert!(env.project().join("new.txt").exists());
@@ -159,11 +163,23 @@ fn pr_32_a_conflict_is_decided_and_nothing_is_overwritten_before() {
 
     let resolve = ["workspace", "resolve", &two.id];
     assert_eq!(run(&env, &resolve).0, 9, "it is only shown");
-    assert_eq!(
-        run(&env, &[&resolve[..], &["c1"]].concat()).0,
-        7,
-        "nothing is said"
+    let (code, shown) = run(&env, &[&resolve[..], &["c1"]].concat());
+    assert_eq!(code, 9, "it is only shown, too");
+    let sides = &shown["sides"][0];
+    assert_eq!(sides["choices"], json!(["ours", "theirs"]));
+    let both = format!(
+        "one\n<<<<<<< here\ndeux\n||||||| where the work began\ntwo\n=======\nzwei\n>>>>>>> {}\nthree\nfour",
+        two.id
     );
+    assert_eq!(text(&sides["text"]), both);
+    assert_eq!(held["sides"], shown["sides"]);
+    let page = env.run(&["workspace", "resolve", &two.id]);
+    assert!(
+        page.stdout.contains("--use ours|theirs,"),
+        "{}",
+        page.stdout
+    );
+    assert!(page.stdout.contains("      zwei\n"), "{}", page.stdout);
     assert_eq!(
         run(&env, &[&resolve[..], &["c9", "--use", "ours"]].concat()).0,
         8
@@ -257,7 +273,12 @@ fn pr_32_an_atlas_that_is_named_is_kept_as_it_is() {
     let free = ASKS.split("policies:").next().unwrap();
     env.write("project/atlas.yaml", free);
     let (agent, directory) = apart(&env, &root);
-    change(&directory, "atlas.yaml", "\"file.*\", ", "\"file.*\", \"net.*\", ");
+    change(
+        &directory,
+        "atlas.yaml",
+        "\"file.*\", ",
+        "\"file.*\", \"net.*\", ",
+    );
     change(&directory, "notes.txt", "one", "ONE");
     deliver(&env, &agent);
     let (code, held) = run(&env, &["workspace", "integrate", &agent.id, "--no-tui"]);

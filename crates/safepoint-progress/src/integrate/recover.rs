@@ -40,11 +40,7 @@ impl Progress {
     /// Ends those of which nobody is at work any more. Says what became of each.
     ///
     /// Doing it again changes nothing.
-    pub fn recover_integrations(
-        &self,
-        state: &State,
-        by: &Actor,
-    ) -> Result<Ended, ProgressError> {
+    pub fn recover_integrations(&self, state: &State, by: &Actor) -> Result<Ended, ProgressError> {
         let cut_off = self.integrations_cut_off()?;
         let mut outcome = Ended::default();
         if cut_off.is_empty() {

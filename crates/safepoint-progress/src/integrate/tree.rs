@@ -242,9 +242,8 @@ pub fn changed_rules(arrival: &Arrival, rules: &[TreePath]) -> BTreeSet<TreePath
     let touched = |path: &TreePath, stays: bool| {
         let mut rules = rules.iter();
         is_rule(path)
-            || rules.any(|rule| {
-                path::is_within(path, rule) || (!stays && path::is_within(rule, path))
-            })
+            || rules
+                .any(|rule| path::is_within(path, rule) || (!stays && path::is_within(rule, path)))
     };
     let is_directory =
         |change: &&Change| change.to.as_ref().is_some_and(|to| to.subtree().is_some());

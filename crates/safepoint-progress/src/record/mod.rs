@@ -84,10 +84,7 @@ impl Record {
 /// A path of a record for people. It may be escaped already, as the directory showed it: then
 /// it is not escaped again.
 pub fn shown_path(path: &str) -> String {
-    let parts: Vec<String> = path
-        .split('\\')
-        .map(|part| text::line(part).text)
-        .collect();
+    let parts: Vec<String> = path.split('\\').map(|part| text::line(part).text).collect();
     parts.join("\\")
 }
 

@@ -283,10 +283,22 @@ mod tests {
 
     #[test]
     fn pr_10_a_list_of_values_is_no_record() {
-        let list = json!(["artifact", good()["payload"], "because", null, "final", "high", null, null]);
+        let list = json!([
+            "artifact",
+            good()["payload"],
+            "because",
+            null,
+            "final",
+            "high",
+            null,
+            null
+        ]);
         let error = read(list.to_string().as_bytes(), &workspace(), Files::Named).unwrap_err();
         assert_eq!(error.reason, Reason::InvalidStructure);
-        assert!(error.detail.contains("an object with named fields"), "{error}");
+        assert!(
+            error.detail.contains("an object with named fields"),
+            "{error}"
+        );
         assert_eq!(type_of(br#"["artifact"]"#), None);
         let error = try_with(|body| body["resource_usage"] = json!([1, 2, 3])).unwrap_err();
         assert!(error.detail.contains("/resource_usage"), "{error}");
@@ -298,7 +310,10 @@ mod tests {
     fn pr_11_a_name_that_is_escaped_is_not_escaped_again() {
         assert_eq!(shown_path("new\\nline"), "new\\nline");
         assert_eq!(shown_path("new\nline"), "new\\nline");
-        assert_eq!(shown_path("a\u{202e}b"), safepoint_model::text::line("a\u{202e}b").text);
+        assert_eq!(
+            shown_path("a\u{202e}b"),
+            safepoint_model::text::line("a\u{202e}b").text
+        );
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub(super) fn explain(error: &ProgressError) -> Explanation {
         ProgressError::Unfit(_) => (
             Code::WorkspaceState,
             None,
-            hint("`safepoint workspace show` tells where a workspace stands, `safepoint task show` where a task does"),
+            hint(
+                "`safepoint workspace show` tells where a workspace stands, `safepoint task show` where a task does",
+            ),
         ),
         ProgressError::Refused(_) => (Code::ConstraintViolated, None, None),
         ProgressError::Tampered { id, .. } => (

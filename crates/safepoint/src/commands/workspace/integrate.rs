@@ -18,7 +18,7 @@ use safepoint_state::tree::Change;
 use safepoint_state::{Errand, Incoming, Resolution};
 
 use super::integration::{IntegrationReply, print};
-use super::open;
+use super::{open, sides};
 use crate::commands::passing::{self, DenialReply, Flags, Room};
 use crate::commands::{exec, operator, outside};
 use crate::context::Context;
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 pub(crate) struct ResolveArguments {
     /// The workspace; the beginning of its id is enough
     workspace: String,
-    /// Which conflict, such as `c1`; without one, all are shown, and what is decided goes on
+    /// Which conflict, such as `c1`, shown unless something is decided; without one, all are shown, and what is decided goes on
     conflict: Option<String>,
     /// What becomes of it: `ours`, `theirs` or `merged`
     #[arg(long = "use", value_name = "CHOICE", requires = "conflict")]
@@ -128,7 +128,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let Some(record) = record.filter(|_| !clashes && wish.findings.is_empty()) else {
         let errand = over.nothing_done()?;
         let step = over.prepare(&wish, &errand)?;
-        return over.end(context, step, None);
+        return over.show(context, ended(step));
     };
     let takeover = Takeover {
         source: &id,
@@ -161,10 +161,9 @@ pub(crate) fn resolve(
             None => arguments.choice,
         };
         if choice.is_none() && !arguments.rework {
-            return Err(CliError::Invalid {
-                message: "it is not said what is to become of it".to_owned(),
-                suggestion: "`--use ours`, `--use theirs`, `--use merged`, `--content @FILE`, or `--rework`",
-            });
+            let one = being_integrated(&progress, &id)?;
+            let over = Over::open(context, progress, &id, &arguments.asking)?;
+            return over.show_one(context, one, conflict);
         }
         let decision = Resolve {
             conflict,
@@ -177,20 +176,31 @@ pub(crate) fn resolve(
             content: content.as_deref(),
         };
         let resolved = progress.resolve(&id, &decision, &by)?;
-        if resolved.result.is_some() || !resolved.is_settled() {
-            return print(context, IntegrationReply::of(resolved, None));
+        if resolved.result.is_some() {
+            return print(context, &IntegrationReply::of(resolved));
+        }
+        if !resolved.is_settled() {
+            // What was asked for was done; that others are open is said, and is no failure.
+            let over = Over::open(context, progress, &id, &arguments.asking)?;
+            over.show(context, resolved)?;
+            return Ok(Exit::Done);
         }
     }
-    let Some(one) = progress.open_integration(&id)? else {
-        return Err(CliError::Invalid {
-            message: format!("`{id}` is not being integrated"),
-            suggestion: "`safepoint workspace integrate` begins it",
-        });
-    };
+    let one = being_integrated(&progress, &id)?;
     if !one.is_settled() {
-        return print(context, IntegrationReply::of(one, None));
+        let over = Over::open(context, progress, &id, &arguments.asking)?;
+        return over.show(context, one);
     }
     go_on(context, progress, &id, &one, &arguments.asking)
+}
+
+fn being_integrated(progress: &Progress, id: &WorkspaceId) -> Result<Integration, CliError> {
+    progress
+        .open_integration(id)?
+        .ok_or_else(|| CliError::Invalid {
+            message: format!("`{id}` is not being integrated"),
+            suggestion: "`safepoint workspace integrate` begins it",
+        })
 }
 
 /// After the last decision: the same again, with what was decided.
@@ -211,7 +221,7 @@ fn go_on(
         let step = over
             .progress
             .resume_integration(id, &over.ground(&errand), &over.by)?;
-        return over.end(context, step, None);
+        return over.show(context, ended(step));
     }
     let takeover = Takeover {
         source: id,
@@ -360,6 +370,7 @@ impl Over {
         leave: &Leave,
         step: Result<Step, CliError>,
     ) -> Result<Exit, CliError> {
+        let mut changes = Vec::new();
         let brought = step.and_then(|step| {
             let Step::Bring(bringing) = step else {
                 return Ok(step);
@@ -371,7 +382,10 @@ impl Over {
                 state.bring(&self.room.workspace, &incoming, &self.room.progress)
             });
             let one = match done {
-                Ok(_) => self.progress.conclude(&bringing.integration, &self.by)?,
+                Ok(restored) => {
+                    changes = restored.changes;
+                    self.progress.conclude(&bringing.integration, &self.by)?
+                }
                 Err(error) => self
                     .progress
                     .fell_through(state, &bringing, error, &self.by)?,
@@ -386,21 +400,47 @@ impl Over {
             _ => "error",
         };
         self.room.passage().conclude_change(leave, outcome)?;
-        self.end(context, brought?, Some(leave.action_id.to_string()))
+        let one = ended(brought?);
+        if one.result.is_none() {
+            return self.show(context, one);
+        }
+        let reply = IntegrationReply::of(one).with_changes(leave.action_id.clone(), &changes);
+        print(context, &reply)
     }
 
-    fn end(
+    /// Prints how far it is, with both sides of what is open.
+    fn show(&self, context: &mut Context, one: Integration) -> Result<Exit, CliError> {
+        let errand = self.nothing_done()?;
+        let ground = self.ground(&errand);
+        let ground = self.place.as_ref().map(|_| &ground);
+        let sides = sides::of(&self.progress, ground, &one);
+        print(context, &IntegrationReply::of(one).with_sides(sides))
+    }
+
+    /// The same for one conflict alone.
+    fn show_one(
         &self,
         context: &mut Context,
-        step: Step,
-        action: Option<String>,
+        mut one: Integration,
+        name: &str,
     ) -> Result<Exit, CliError> {
-        let one = match step {
-            Step::Done(one) | Step::Conflicted(one) => one,
-            // Nobody brings what was not asked for.
-            Step::Bring(bringing) => bringing.integration.clone(),
-        };
-        print(context, IntegrationReply::of(one, action))
+        one.conflicts.retain(|conflict| conflict.id == name);
+        match one.conflicts.is_empty() {
+            false => self.show(context, one),
+            true => Err(CliError::NotFound {
+                what: "conflict",
+                name: safepoint_model::text::line(name).text,
+            }),
+        }
+    }
+}
+
+/// The integration that a step came to.
+fn ended(step: Step) -> Integration {
+    match step {
+        Step::Done(one) | Step::Conflicted(one) => one,
+        // Nobody brings what was not asked for.
+        Step::Bring(bringing) => bringing.integration.clone(),
     }
 }
 

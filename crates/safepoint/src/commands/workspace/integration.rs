@@ -1,22 +1,32 @@
 //! An integration as it is printed.
 
-use safepoint_model::{Exit, text};
+use safepoint_model::{ActionId, Exit, text};
 use safepoint_progress::integrate::{Conflict, Integration, Outcome};
 use safepoint_progress::record::shown_path;
+use safepoint_state::tree::Change;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::sides::Sides;
+use crate::commands::restoring::{ChangeDocument, documents, line as change_line};
 use crate::console::{BAD, FAINT, GOOD, HINT, STRONG, WARNING, count};
 use crate::context::Context;
 use crate::error::CliError;
+
+/// So many files that were changed are listed for people.
+const MOST_CHANGES: usize = 20;
 
 /// What `workspace integrate` and `workspace resolve` print.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct IntegrationReply {
     #[schemars(with = "IntegrationDocument")]
     integration: Integration,
-    /// The action by which files were changed: `safepoint undo` takes it back.
+    /// The action by which files were changed: `safepoint undo ACTION` takes it back.
     action_id: Option<String>,
+    /// The files that were changed.
+    changes: Vec<ChangeDocument>,
+    /// Both sides of each conflict that is open.
+    sides: Vec<Sides>,
 }
 
 /// How far an integration has come.
@@ -69,17 +79,35 @@ struct ResolutionDocument {
 }
 
 impl IntegrationReply {
-    pub(super) fn of(integration: Integration, action_id: Option<String>) -> Self {
+    pub(super) fn of(integration: Integration) -> Self {
         Self {
             integration,
-            action_id,
+            action_id: None,
+            changes: Vec::new(),
+            sides: Vec::new(),
         }
+    }
+
+    /// With what was changed, and by which action.
+    pub(super) fn with_changes(self, action: ActionId, changes: &[Change]) -> Self {
+        let notable = changes.iter().filter(|change| change.is_notable());
+        let notable: Vec<Change> = notable.cloned().collect();
+        Self {
+            action_id: Some(action.to_string()),
+            changes: documents(&notable),
+            ..self
+        }
+    }
+
+    /// With both sides of what is open.
+    pub(super) fn with_sides(self, sides: Vec<Sides>) -> Self {
+        Self { sides, ..self }
     }
 }
 
 /// Prints it. One that waits for decisions is a conflict.
-pub(super) fn print(context: &mut Context, reply: IntegrationReply) -> Result<Exit, CliError> {
-    context.console.value(&reply, show)?;
+pub(super) fn print(context: &mut Context, reply: &IntegrationReply) -> Result<Exit, CliError> {
+    context.console.value(reply, show)?;
     Ok(match reply.integration.result {
         Some(Outcome::Success | Outcome::ConflictResolved) => Exit::Done,
         Some(Outcome::Aborted) => Exit::Failed,
@@ -109,19 +137,53 @@ fn show(reply: &IntegrationReply) -> String {
             "{FAINT}action{FAINT:#}      {action}  {FAINT}(`safepoint undo {action}` takes it back){FAINT:#}\n"
         ));
     }
+    for change in reply.changes.iter().take(MOST_CHANGES) {
+        shown.push_str(&change_line(change));
+    }
+    if let Some(more) = reply.changes.len().checked_sub(MOST_CHANGES + 1) {
+        shown.push_str(&format!("  {FAINT}… and {} more{FAINT:#}\n", more + 1));
+    }
     for conflict in &one.conflicts {
         shown.push_str(&line(conflict));
+        let sides = reply.sides.iter().find(|it| it.conflict == conflict.id);
+        if let Some(sides) = sides {
+            shown.push_str(&both(conflict, sides));
+        }
     }
-    let open = one.conflicts.iter().filter(|it| it.resolution.is_none());
-    let open = open.count() as u64;
-    if one.result.is_none() && open > 0 {
+    let mut open = one.conflicts.iter().filter(|it| it.resolution.is_none());
+    let first = open.next();
+    if let (None, Some(first)) = (one.result, first) {
+        let words: Vec<&str> = first.choices().iter().map(|it| it.as_str()).collect();
+        let content = if first.is_rule() {
+            ""
+        } else {
+            ", or --content @FILE"
+        };
         shown.push_str(&format!(
-            "{HINT}next{HINT:#}  {} to decide: safepoint workspace resolve {} CONFLICT --use ours|theirs|merged\n",
-            count(open, "conflict", "conflicts"),
-            one.source
+            "{HINT}next{HINT:#}  {} to decide: safepoint workspace resolve {} {} --use {}{content}\n",
+            count(open.count() as u64 + 1, "conflict", "conflicts"),
+            one.source,
+            first.id,
+            words.join("|")
         ));
     }
     shown
+}
+
+/// Both sides of a conflict, below its line.
+fn both(conflict: &Conflict, sides: &Sides) -> String {
+    match &sides.text {
+        Some(text) => {
+            let lines = text.lines().map(|line| format!("      {line}\n"));
+            lines.collect()
+        }
+        None if conflict.raw.is_some() => {
+            format!(
+                "      {FAINT}(there are no lines to show: it is not text on both sides){FAINT:#}\n"
+            )
+        }
+        None => String::new(),
+    }
 }
 
 fn line(conflict: &Conflict) -> String {

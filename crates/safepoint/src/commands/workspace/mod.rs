@@ -16,6 +16,7 @@ pub(crate) mod log;
 pub(crate) mod meter;
 pub(crate) mod recover;
 pub(crate) mod show;
+mod sides;
 pub(crate) mod signal;
 pub(crate) mod state;
 pub(crate) mod verify;

@@ -95,10 +95,12 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
             .collect(),
     };
     context.console.value(&reply, show)?;
-    Ok(match reply.faults.is_empty() && reply.integrations_failed.is_empty() {
-        true => Exit::Done,
-        false => Exit::Failed,
-    })
+    Ok(
+        match reply.faults.is_empty() && reply.integrations_failed.is_empty() {
+            true => Exit::Done,
+            false => Exit::Failed,
+        },
+    )
 }
 
 fn show(reply: &RecoverReply) -> String {
