@@ -264,6 +264,7 @@ fn rule(path: &[u8]) -> Conflict {
             path,
             false,
             "it says what agents may do: keep `ours`, and write it yourself where it is wanted",
+            None,
         )
     }
 }
