@@ -23,6 +23,17 @@ pub struct Link {
     pub status: Option<Status>,
     /// How sure the agent is of it.
     pub confidence: Option<Confidence>,
+    /// Whether the end of its chain is not what was written. Nothing more is said of it then.
+    pub tampered: bool,
+}
+
+/// A chain as it was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The records that are what was written, the first one first.
+    pub records: Vec<Record>,
+    /// The ids of those that are not.
+    pub tampered: Vec<String>,
 }
 
 /// The record in a row, if the row is what was written.
@@ -67,6 +78,36 @@ impl Progress {
         })
     }
 
+    /// The whole chain, for whoever looks: what is not what was written is only named.
+    pub fn found(&self, id: &WorkspaceId) -> Result<Found, ProgressError> {
+        let chain = self.trail.store().read(|sql| {
+            table::made(sql, id)?;
+            Ok::<_, ProgressError>(table::chain(sql, id)?)
+        })?;
+        let mut found = Found::default();
+        for stored in chain {
+            match opened(id, &stored) {
+                Ok(record) => found.records.push(record),
+                Err(_) => found.tampered.push(stored.id),
+            }
+        }
+        Ok(found)
+    }
+
+    /// One record of a chain.
+    pub fn record_of(
+        &self,
+        workspace: &WorkspaceId,
+        id: &RecordId,
+    ) -> Result<Option<Record>, ProgressError> {
+        self.trail.store().read(|sql| {
+            table::made(sql, workspace)?;
+            table::record(sql, workspace, id)?
+                .map(|stored| opened(workspace, &stored))
+                .transpose()
+        })
+    }
+
     /// The whole chain, the first record first.
     pub fn log(&self, id: &WorkspaceId) -> Result<Vec<Record>, ProgressError> {
         self.trail.store().read(|sql| {
@@ -83,10 +124,10 @@ impl Progress {
             for made in table::all_made(sql)? {
                 let (standing, _) = table::standing(sql, &made.id)?;
                 let stored = table::head(sql, &made.id)?;
-                let head = stored
-                    .as_ref()
-                    .map(|stored| opened(&made.id, stored))
-                    .transpose()?;
+                // One that was tampered with must not hide all the others.
+                let head = stored.as_ref().map(|stored| opened(&made.id, stored));
+                let tampered = matches!(head, Some(Err(_)));
+                let head = head.and_then(Result::ok);
                 links.push(Link {
                     workspace_id: made.id,
                     state: standing.state,
@@ -94,6 +135,7 @@ impl Progress {
                     status: head.as_ref().map(|head| head.status),
                     confidence: head.as_ref().map(|head| head.confidence),
                     head: head.map(|head| head.id),
+                    tampered,
                 });
             }
             Ok(links)

@@ -41,7 +41,7 @@ mod watch;
 mod words;
 
 pub use begin::{Beginning, Created, Given};
-pub use chain::Link;
+pub use chain::{Found, Link};
 pub use error::ProgressError;
 pub use isolated::{Apart, checkpoint_in, create_apart, remove_apart};
 pub use metering::Metered;

@@ -505,3 +505,54 @@ fn pr_20_a_budget_is_enforced_from_what_the_surface_reports() {
     assert!(kinds.contains(&"budget_warning".to_owned()), "{kinds:?}");
     assert!(kinds.contains(&"budget_exceeded".to_owned()), "{kinds:?}");
 }
+
+/// Changes the store behind our back.
+fn tamper(env: &TestEnv, statements: &str) {
+    let store = rusqlite::Connection::open(env.home().join("data/store.db")).unwrap();
+    store.execute_batch(statements).unwrap();
+}
+
+#[test]
+fn pr_16_a_tampered_record_is_recorded_and_never_taken_over() {
+    let (env, root) = project();
+    let (work, place) = apart(&env, &root);
+    let (other, _) = apart(&env, &root);
+    change(&place, "notes.txt", "one", "ONE");
+    let record = deliver(&env, &work);
+    let id = text(&record["id"]);
+    tamper(
+        &env,
+        "DROP TRIGGER progress_records_no_update; \
+         UPDATE progress_records SET body = CAST(replace(CAST(body AS TEXT), 'deliver', 'DELIVER') AS BLOB);",
+    );
+    let (code, _) = run(&env, &["workspace", "integrate", &work.id]);
+    assert_ne!(code, 0);
+    let told = support::kinds(&env, &work.id);
+    assert!(told.contains(&"integration_aborted".to_owned()), "{told:?}");
+    let all = env.run(&["trail", "export", "--format", "jsonl"]).stdout;
+    let violations = all.matches("\"integrity_violation\"").count();
+    assert!(violations >= 1 && all.contains(&id), "{all}");
+    assert!(notes(&env).starts_with("one\n"), "the parent is untouched");
+    // It is shown as what it is, and hides nobody else.
+    let list = env.json(&["workspace", "list"]);
+    let tampered = |wanted: &str| {
+        let mut all = list["workspaces"].as_array().unwrap().iter();
+        let found = all.find(|it| it["workspace_id"] == wanted).unwrap();
+        (found["tampered"].clone(), found["state"].clone())
+    };
+    assert_eq!(tampered(&work.id), (json!(true), json!("failed")));
+    assert_eq!(tampered(&other.id).0, json!(false));
+    let shown = env.json(&["workspace", "show", &work.id]);
+    assert_eq!(
+        (&shown["workspace"]["tampered"], &shown["final"]),
+        (&json!(true), &json!(null))
+    );
+    for one in [&work, &root] {
+        let log = env.run(&["--json", "workspace", "log", &one.id]);
+        assert_eq!(log.code, 0, "{log:?}");
+        assert!(
+            log.stdout.contains(&id) && !log.stdout.contains("DELIVER"),
+            "{log:?}"
+        );
+    }
+}

@@ -39,22 +39,8 @@ impl Progress {
         for finding in wish.findings {
             without_nul("a finding", Some(&finding.description))?;
         }
-        let chosen = match self.trail.store().read(|sql| choose(sql, wish))? {
-            Ok(chosen) => chosen,
-            Err(why) => return Err(self.refused(wish, why, by)?),
-        };
         let state: Option<&State> = ground.map(|ground| ground.state);
-        let proved = match self.proved_whole(&chosen, state)? {
-            Ok(record) => self.faulty(wish.source)?.map_or(Ok(record), Err),
-            found => found,
-        };
-        let record = match proved {
-            Ok(record) => record,
-            Err(found) => {
-                self.violated(wish, &chosen.target.id, by)?;
-                return Err(found.into());
-            }
-        };
+        let (chosen, record) = self.choose_proved(wish, state, by)?;
         fault::point("integrate.proved");
         let taxonomy = self
             .trail
@@ -83,6 +69,40 @@ impl Progress {
                 resolution: None,
             }));
         self.start(wish, &record, looked, ground, by)
+    }
+
+    /// Whether what would be taken over is what was written. If it is not, that is recorded,
+    /// and nothing of it is taken over: for whoever stumbled over it before it could begin.
+    pub fn prove_chosen(
+        &self,
+        wish: &Wish<'_>,
+        state: Option<&State>,
+        by: &Actor,
+    ) -> Result<(), ProgressError> {
+        self.choose_proved(wish, state, by).map(drop)
+    }
+
+    fn choose_proved(
+        &self,
+        wish: &Wish<'_>,
+        state: Option<&State>,
+        by: &Actor,
+    ) -> Result<(Chosen, Record), ProgressError> {
+        let chosen = match self.trail.store().read(|sql| choose(sql, wish))? {
+            Ok(chosen) => chosen,
+            Err(why) => return Err(self.refused(wish, why, by)?),
+        };
+        let proved = match self.proved_whole(&chosen, state)? {
+            Ok(record) => self.faulty(wish.source)?.map_or(Ok(record), Err),
+            found => found,
+        };
+        match proved {
+            Ok(record) => Ok((chosen, record)),
+            Err(found) => {
+                self.violated(wish, &chosen.target.id, by)?;
+                Err(found.into())
+            }
+        }
     }
 
     /// Records that it begins, with what was found.

@@ -139,6 +139,8 @@ pub(crate) struct WorkspaceDocument {
     /// How sure the agent is of it.
     #[schemars(with = "Option<String>")]
     pub(crate) confidence: Option<Confidence>,
+    /// Whether the end of its chain, or its final checkpoint, is not what was written.
+    pub(crate) tampered: bool,
 }
 
 impl WorkspaceDocument {
@@ -162,11 +164,16 @@ impl WorkspaceDocument {
                 .map(ToString::to_string),
             status: link.and_then(|link| link.status),
             confidence: link.and_then(|link| link.confidence),
+            tampered: link.is_some_and(|link| link.tampered),
         }
     }
 
     /// How far it is, in a few words.
     pub(crate) fn progress(&self) -> String {
+        if self.tampered {
+            let length = count(self.length, "checkpoint", "checkpoints");
+            return format!("{length}, {BAD}tampered with{BAD:#}");
+        }
         match (self.status, self.confidence) {
             (Some(status), Some(confidence)) => format!(
                 "{}, {} at {} confidence",

@@ -122,8 +122,19 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         findings: &arguments.finding,
     };
     let over = Over::open(context, progress, &id, &arguments.asking)?;
-    let record = over.chosen(&wish)?;
-    let (changes, clashes) = over.preview(record.as_ref(), wish.strategy, &BTreeMap::new())?;
+    let looked = over.chosen(&wish).and_then(|record| {
+        let previewed = over.preview(record.as_ref(), wish.strategy, &BTreeMap::new());
+        previewed.map(|(changes, clashes)| (record, changes, clashes))
+    });
+    let (record, changes, clashes) = match looked {
+        Ok(looked) => looked,
+        Err(error) => {
+            // If it is because something is not what was written, that is recorded.
+            let state = over.place.as_ref().map(|_| &over.room.state);
+            over.progress.prove_chosen(&wish, state, &over.by)?;
+            return Err(error);
+        }
+    };
     // What is refused or does not fit changes nothing here, and needs no leave.
     let Some(record) = record.filter(|_| !clashes && wish.findings.is_empty()) else {
         let errand = over.nothing_done()?;
@@ -212,10 +223,9 @@ fn go_on(
     asking: &AskingFlags,
 ) -> Result<Exit, CliError> {
     let over = Over::open(context, progress, id, asking)?;
-    let chain = over.progress.log(id)?;
-    let record = chain.iter().find(|record| record.id == one.checkpoint_ref);
+    let record = over.progress.record_of(id, &one.checkpoint_ref)?;
     let decided = decided(one);
-    let (changes, clashes) = over.preview(record, one.strategy, &decided)?;
+    let (changes, clashes) = over.preview(record.as_ref(), one.strategy, &decided)?;
     if clashes {
         let errand = over.nothing_done()?;
         let step = over
@@ -287,10 +297,7 @@ impl Over {
         let newest = self.progress.newest_final(wish.source)?;
         Ok(match (wish.mode, wish.record) {
             (Mode::Normal, _) => newest,
-            (Mode::Salvage, Some(wanted)) => {
-                let chain = self.progress.log(wish.source)?;
-                chain.into_iter().find(|record| record.id == *wanted)
-            }
+            (Mode::Salvage, Some(wanted)) => self.progress.record_of(wish.source, wanted)?,
             (Mode::Salvage, None) => match newest {
                 Some(newest) => Some(newest),
                 None => self.progress.head(wish.source)?,

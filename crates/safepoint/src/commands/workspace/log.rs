@@ -1,6 +1,8 @@
 //! `safepoint workspace log`: a whole chain, and for the root the whole run.
 
-use safepoint_model::Exit;
+use std::collections::BTreeSet;
+
+use safepoint_model::{Exit, text};
 use safepoint_progress::Progress;
 use safepoint_progress::record::Record;
 use schemars::JsonSchema;
@@ -30,6 +32,10 @@ pub(crate) struct ChainLog {
     /// Its chain, the first checkpoint first.
     #[schemars(with = "Vec<RecordDocument>")]
     checkpoints: Vec<Record>,
+    /// Checkpoints that are not what was written: nothing of them is shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    tampered: Vec<String>,
     /// For the root of a run: all workspaces of it, each after its parent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
@@ -43,6 +49,10 @@ struct WorkspaceLog {
     /// Its chain, the first checkpoint first.
     #[schemars(with = "Vec<RecordDocument>")]
     checkpoints: Vec<Record>,
+    /// Checkpoints that are not what was written: nothing of them is shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    tampered: Vec<String>,
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
@@ -52,9 +62,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Some(_) => Vec::new(),
         None => whole_run(&progress, &workspace)?,
     };
+    let found = progress.found(&id)?;
     let log = ChainLog {
         workspace_id: id.to_string(),
-        checkpoints: progress.log(&id)?,
+        checkpoints: found.records,
+        tampered: found.tampered,
         workspaces,
     };
     if context.console.mode == Mode::Ndjson {
@@ -71,7 +83,15 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         false if log.workspaces.is_empty() => graph::rows(&log.checkpoints, width),
         false => list_of_run(log, width),
     })?;
-    if log.checkpoints.is_empty() && log.workspaces.is_empty() {
+    let below = log.workspaces.iter().flat_map(|it| &it.tampered);
+    let tampered: BTreeSet<&String> = log.tampered.iter().chain(below).collect();
+    for id in &tampered {
+        let id = text::line(id).text;
+        context.console.warn(&format!(
+            "the checkpoint `{id}` is not what was written; `safepoint workspace verify` says more"
+        ));
+    }
+    if log.checkpoints.is_empty() && log.workspaces.is_empty() && tampered.is_empty() {
         context.console.say("it has no checkpoints yet");
     }
     Ok(Exit::Done)
@@ -86,14 +106,15 @@ fn whole_run(
     all.retain(|workspace| workspace.run == root.run);
     let chains = all
         .iter()
-        .map(|workspace| progress.log(&workspace.workspace_id))
+        .map(|workspace| progress.found(&workspace.workspace_id))
         .collect::<Result<Vec<_>, _>>()?;
     let documents = documents(progress, all)?;
     let together = documents.into_iter().zip(chains);
     Ok(together
-        .map(|(workspace, checkpoints)| WorkspaceLog {
+        .map(|(workspace, found)| WorkspaceLog {
             workspace,
-            checkpoints,
+            checkpoints: found.records,
+            tampered: found.tampered,
         })
         .collect())
 }

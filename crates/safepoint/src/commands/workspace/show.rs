@@ -1,6 +1,7 @@
 //! `safepoint workspace show`.
 
 use safepoint_model::{Exit, text};
+use safepoint_progress::ProgressError;
 use safepoint_progress::integrate::Integration;
 use safepoint_progress::record::Record;
 use schemars::JsonSchema;
@@ -31,12 +32,21 @@ pub(crate) struct WorkspaceReply {
 pub(crate) fn run(context: &mut Context, arguments: &One) -> Result<Exit, CliError> {
     let (progress, id) = open(context, &arguments.workspace)?;
     let own = documents(&progress, vec![progress.workspace(&id)?])?;
+    let mut workspace = own.into_iter().next().ok_or(CliError::NotFound {
+        what: "workspace",
+        name: id.to_string(),
+    })?;
+    let newest_final = match progress.newest_final(&id) {
+        // It is shown as what it is; `workspace verify` says what is wrong with it.
+        Err(ProgressError::Tampered { .. }) => {
+            workspace.tampered = true;
+            None
+        }
+        other => other?,
+    };
     let reply = WorkspaceReply {
-        workspace: own.into_iter().next().ok_or(CliError::NotFound {
-            what: "workspace",
-            name: id.to_string(),
-        })?,
-        newest_final: progress.newest_final(&id)?,
+        workspace,
+        newest_final,
         integration: progress.integrations(&id)?.pop(),
         children: documents(&progress, progress.children(&id)?)?,
     };
