@@ -1,7 +1,7 @@
 //! What can go wrong with a workspace.
 
-use safepoint_model::{EntropyError, WorkspaceId, json};
-use safepoint_state::StateError;
+use safepoint_model::{EntropyError, WorkspaceId, json, text};
+use safepoint_state::{Note, StateError};
 use safepoint_store::StoreError;
 use safepoint_trail::TrailError;
 
@@ -38,6 +38,17 @@ pub enum ProgressError {
     /// A rule says no.
     #[error("{0}")]
     Refused(String),
+    /// Work would be lost that no checkpoint holds.
+    #[error(
+        "the directory of `{id}` has work that no checkpoint holds: {}",
+        named(paths)
+    )]
+    Unheld {
+        /// Whose directory.
+        id: String,
+        /// What, and why no checkpoint holds it.
+        paths: Vec<Note>,
+    },
     /// What is stored is not what was written.
     #[error("the {what} `{id}` was changed behind our back")]
     Tampered {
@@ -71,4 +82,17 @@ pub(crate) fn without_nul(what: &str, text: Option<&str>) -> Result<(), Progress
         ))),
         false => Ok(()),
     }
+}
+
+/// So many paths are named.
+const MOST_NAMED: usize = 5;
+
+fn named(paths: &[Note]) -> String {
+    let one = |note: &Note| text::line(&format!("`{}` ({})", note.path, note.why)).text;
+    let mut shown: Vec<String> = paths.iter().take(MOST_NAMED).map(one).collect();
+    let more = paths.len().saturating_sub(MOST_NAMED);
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    shown.join(", ")
 }

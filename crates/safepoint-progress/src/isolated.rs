@@ -9,7 +9,7 @@ use safepoint_model::{ActionId, WorkspaceId};
 use safepoint_state::path;
 use safepoint_state::scope::Scope;
 use safepoint_state::tree::ChangeKind;
-use safepoint_state::{Origin, Snapshot, State, Wanted, automatic_expiry};
+use safepoint_state::{Note, Origin, Snapshot, SnapshotId, State, Wanted, automatic_expiry};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream};
 use serde_json::json;
@@ -114,6 +114,7 @@ pub fn checkpoint_in(
     let seen = Seen {
         since: head.map(|head| head.id),
         files_changed: files_changed(state, directory, &before, &made.snapshot)?,
+        not_covered: made.snapshot.record.not_covered(),
         snapshot: made.snapshot.id,
         actions: actions_since(progress, state, id, &place, &before)?,
     };
@@ -167,14 +168,34 @@ fn actions_since(
     Ok(found)
 }
 
-/// Removes the directory of a workspace that has ended. What is in it is a checkpoint first.
+/// What becomes of work in a directory that no checkpoint holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unheld {
+    /// The directory stays.
+    Keep,
+    /// It goes with the directory.
+    Discard,
+}
+
+/// A directory that was removed.
+#[derive(Clone, Debug)]
+pub struct Removed {
+    /// The checkpoint that holds what was in it; none where it was gone already.
+    pub checkpoint: Option<SnapshotId>,
+    /// Work that went with it.
+    pub discarded: Vec<Note>,
+}
+
+/// Removes the directory of a workspace that has ended. What is in it is a checkpoint first;
+/// what no checkpoint can hold stays, unless it is to be discarded.
 pub fn remove_apart(
     progress: &Progress,
     state: &State,
     directory: &safepoint_state::Workspace,
     id: &WorkspaceId,
+    unheld: Unheld,
     by: &Actor,
-) -> Result<(), ProgressError> {
+) -> Result<Removed, ProgressError> {
     let standing = progress.workspace(id)?.state;
     let Some(place) = progress.place(id)? else {
         return Err(ProgressError::NotFound {
@@ -187,6 +208,10 @@ pub fn remove_apart(
             format!("`{id}` is {standing}: its directory is removed when it is closed or failed");
         return Err(ProgressError::Refused(why));
     }
+    let mut removed = Removed {
+        checkpoint: None,
+        discarded: Vec::new(),
+    };
     if place.path.exists() && directory.root == place.path {
         let wanted = Wanted {
             scope: &Scope::everything(),
@@ -197,7 +222,16 @@ pub fn remove_apart(
             origin: Origin::Automatic,
             seal_to: &[],
         };
-        state.checkpoint(directory, &wanted, &safepoint_state::Progress::default())?;
+        let made = state.checkpoint(directory, &wanted, &safepoint_state::Progress::default())?;
+        let lost = state.unheld(directory, &made.snapshot.record)?;
+        if unheld == Unheld::Keep && !lost.is_empty() {
+            return Err(ProgressError::Unheld {
+                id: id.to_string(),
+                paths: lost,
+            });
+        }
+        removed.checkpoint = Some(made.snapshot.id);
+        removed.discarded = lost;
     }
     progress.trail.write(Durability::Sync, |writing| {
         if table::is_removed(writing.sql(), id)? {
@@ -216,7 +250,8 @@ pub fn remove_apart(
         Ok::<_, ProgressError>(())
     })?;
     fault::point("apart.forgotten");
-    Ok(state.remove_isolated(id.as_str())?)
+    state.remove_isolated(id.as_str())?;
+    Ok(removed)
 }
 
 impl Progress {

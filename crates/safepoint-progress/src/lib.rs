@@ -43,7 +43,7 @@ mod words;
 pub use begin::{Beginning, Created, Given};
 pub use chain::{Found, Link};
 pub use error::ProgressError;
-pub use isolated::{Apart, checkpoint_in, create_apart, remove_apart};
+pub use isolated::{Apart, Removed, Unheld, checkpoint_in, create_apart, remove_apart};
 pub use metering::Metered;
 pub use place::{Place, PlaceKind, Seen};
 pub use presence::Presence;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use safepoint_model::{ActionId, RecordId, WorkspaceId};
-use safepoint_state::SnapshotId;
+use safepoint_model::{ActionId, RecordId, WorkspaceId, text};
+use safepoint_state::{Note, SnapshotId};
 use serde::Serialize;
 
 use crate::record::shown_path;
@@ -45,6 +45,8 @@ pub struct Seen {
     pub files_changed: Vec<String>,
     /// The state that the record stands for.
     pub snapshot: SnapshotId,
+    /// What that does not hold, and why.
+    pub not_covered: Vec<Note>,
     /// The actions that were done there since then.
     pub actions: Vec<ActionId>,
 }
@@ -53,6 +55,16 @@ pub struct Seen {
 const MOST_NAMED: usize = 5;
 
 impl Seen {
+    /// Why a path is not in the state that the record stands for.
+    fn why_not_covered(&self, path: &str) -> Option<&str> {
+        let within = |note: &&Note| {
+            let rest = path.strip_prefix(note.path.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let note = self.not_covered.iter().find(within)?;
+        Some(&note.why)
+    }
+
     /// Whether a claim of changed paths is what was seen.
     pub(crate) fn confirms(&self, claimed: &[String]) -> Result<(), Rejection> {
         let claimed: BTreeSet<String> = claimed.iter().cloned().collect();
@@ -60,6 +72,17 @@ impl Seen {
         if claimed == seen {
             return Ok(());
         }
+        // Nobody can tell whether it changed: no checkpoint holds it.
+        let (beyond, claimed): (BTreeSet<String>, _) = claimed
+            .into_iter()
+            .partition(|path| self.why_not_covered(path).is_some());
+        let told = |path: &String| {
+            let why = self.why_not_covered(path).unwrap_or_default();
+            text::line(&format!("`{path}` ({why})")).text
+        };
+        let beyond: Vec<String> = beyond.iter().take(MOST_NAMED).map(told).collect();
+        let beyond = (!beyond.is_empty())
+            .then(|| format!("not held by any checkpoint: {}", beyond.join(", ")));
         let named = |one: &BTreeSet<String>, other: &BTreeSet<String>, what: &str| {
             let paths: Vec<&String> = one.difference(other).collect();
             let more = paths.len().saturating_sub(MOST_NAMED);
@@ -74,6 +97,7 @@ impl Seen {
             (!shown.is_empty()).then(|| format!("{what} {}", shown.join(", ")))
         };
         let told: Vec<String> = [
+            beyond,
             named(&claimed, &seen, "unchanged:"),
             named(&seen, &claimed, "changed and not named:"),
         ]

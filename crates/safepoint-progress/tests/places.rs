@@ -13,7 +13,7 @@ use std::fs;
 
 use safepoint_progress::rejection::Reason;
 use safepoint_progress::state::State;
-use safepoint_progress::{PlaceKind, ProgressError, checkpoint_in, remove_apart};
+use safepoint_progress::{PlaceKind, ProgressError, Unheld, checkpoint_in, remove_apart};
 use safepoint_state::Selection;
 use safepoint_state::objects::Mode;
 use scene::{Scene, ada, body, claimed, directory, write};
@@ -156,7 +156,7 @@ on_every_store! {
         let work = scene.apart(&scene.root());
         let id = &work.created.workspace_id;
         let here = directory(&work.place.path);
-        let remove = || remove_apart(&scene.progress, &scene.state, &here, id, &ada());
+        let remove = || remove_apart(&scene.progress, &scene.state, &here, id, Unheld::Keep, &ada());
         assert!(matches!(remove(), Err(ProgressError::Refused(_))));
         assert_eq!(scene.progress.clear_apart(&scene.state).unwrap(), 0);
         write(&work.place.path, "unrecorded", "x\n");

@@ -115,7 +115,10 @@ impl State {
             (Some(repository), true) => self.ignored(repository)?,
             _ => Vec::new(),
         };
-        self.fill(origin, &root, ignored, progress)?;
+        let omitted = self.fill(origin, &root, ignored, progress)?;
+        if worktree {
+            self.check_out_omitted(&root, &omitted)?;
+        }
         fault::point("isolate.filled");
         let workspace = Workspace {
             root: std::fs::canonicalize(&root)
@@ -224,14 +227,15 @@ impl State {
             .collect())
     }
 
-    /// Puts what is in `origin` into the new directory, but for `without`.
+    /// Puts what is in `origin` into the new directory, but for `without`. Says what was not
+    /// captured there.
     fn fill(
         &self,
         origin: &Workspace,
         root: &Path,
         without: Vec<TreePath>,
         progress: &Progress,
-    ) -> Result<(), StateError> {
+    ) -> Result<Vec<TreePath>, StateError> {
         let _held = self.hold(&origin.root, Hold::Shared)?;
         // Open until all is written: nothing that was stored for it is collected meanwhile.
         let objects = self.objects()?;
@@ -249,7 +253,10 @@ impl State {
         let mut changes = tree::changes(&reader, None, Some(&files), &Scope::everything())?;
         changes.retain(|change: &Change| crate::git_state::inside(&change.path).is_none());
         let plan = Plan::new(&capture, &[], changes, Vec::new());
-        put_new_files(root, &origin.root, &plan, &files, &reader)
+        put_new_files(root, &origin.root, &plan, &files, &reader)?;
+        let left_out = capture.scan.left_out.iter().map(|one| &one.path);
+        let secrets = capture.scan.sensitive.iter().map(|(path, _)| path);
+        Ok(left_out.chain(secrets).cloned().collect())
     }
 
     /// Takes the directory called `name` for the caller alone; `None` when somebody has it.
@@ -320,17 +327,27 @@ impl State {
             .map(|entry| entry.path())
             .filter(|path| !path.ends_with(ORIGIN))
             .collect();
+        // The repository may be gone, or know nothing of it: then there is nothing to do.
+        let repository = match (&origin, &self.around.git) {
+            (Some(origin), Some(git)) => {
+                Repository::open(git, path::as_path(origin)).ok().flatten()
+            }
+            _ => None,
+        };
+        // Also one that somebody has deleted by hand: git knows it until it is told.
+        let worktrees = match &repository {
+            Some(repository) => self.keep_commits(repository, place)?,
+            None => Vec::new(),
+        };
+        fault::point("isolate.kept");
         for root in &roots {
             remove_all(root)?;
         }
-        if let (Some(origin), Some(git)) = (origin, &self.around.git) {
-            let origin = path::as_path(&origin);
-            // The repository may be gone, or know nothing of it: then there is nothing to do.
-            if let Ok(Some(repository)) = Repository::open(git, origin) {
-                for root in roots.iter().filter_map(|root| root.to_str()) {
-                    let remove = ["worktree", "remove", "--force", "--force", root];
-                    let _ = repository.run(git, &remove, b"");
-                }
+        if let (Some(repository), Some(git)) = (repository, &self.around.git) {
+            for root in &worktrees {
+                // Twice: it is locked.
+                let remove = ["worktree", "remove", "--force", "--force", root];
+                let _ = repository.run(git, &remove, b"");
             }
         }
         // Last: while the note is there, whoever comes next can do all this again.

@@ -13,6 +13,9 @@ pub const CACHEDIR_TAG: &str = "CACHEDIR.TAG";
 /// What a [`CACHEDIR_TAG`] must begin with; without it the file means nothing.
 pub const CACHEDIR_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
+/// What is said of a directory that is left out because of its [`CACHEDIR_TAG`].
+pub const TAGGED: &str = "tagged as a cache (CACHEDIR.TAG)";
+
 /// When a directory of a name is a cache: any of these files tells, and without any the name alone does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {

@@ -35,6 +35,7 @@ mod state;
 pub mod text;
 pub mod tree;
 mod undo;
+mod unheld;
 mod verify;
 pub mod watch;
 

@@ -556,3 +556,138 @@ fn pr_16_a_tampered_record_is_recorded_and_never_taken_over() {
         );
     }
 }
+
+/// A repository with secrets in it, and a run in it.
+fn repository() -> (TestEnv, Agent) {
+    let env = env();
+    let project = env.project();
+    git(&project, &["init", "-q", "-b", "main"]);
+    env.write("project/notes.txt", "one\n");
+    env.write("project/.env", "KEY=committed\n");
+    env.write("project/node_modules/x/index.js", "x\n");
+    env.write("project/gen/out.txt", "out\n");
+    env.write("project/safepoint.yaml", "exclude: [gen]\n");
+    git(&project, &["add", "-A", "-f"]);
+    git(&project, &["commit", "-qm", "first"]);
+    let root = root(&env);
+    (env, root)
+}
+
+fn fail(env: &TestEnv, agent: &Agent) {
+    let (code, reply) = run(env, &["workspace", "state", &agent.id, "failed"]);
+    assert_eq!(code, 0, "{reply}");
+}
+
+fn paths(notes: &Value) -> Vec<String> {
+    let notes = notes.as_array().cloned().unwrap_or_default();
+    notes.iter().map(|note| text(&note["path"])).collect()
+}
+
+#[test]
+fn pr_07_what_is_committed_is_in_a_new_worktree_captured_or_not() {
+    let (env, root) = repository();
+    let (_, place) = apart(&env, &root);
+    assert_eq!(git(&place, &["status", "--porcelain"]), "");
+    let secret = fs::read_to_string(place.join(".env")).unwrap();
+    assert_eq!(secret, "KEY=committed\n");
+    assert!(place.join("node_modules/x/index.js").exists());
+    assert!(place.join("gen/out.txt").exists());
+}
+
+#[test]
+fn pr_07_what_a_record_leaves_out_is_named() {
+    let (env, root) = repository();
+    let (work, place) = apart(&env, &root);
+    change(&place, "notes.txt", "one", "ONE");
+    fs::write(place.join("conf.md"), format!("ghp_{}\n", "a1B2".repeat(9))).unwrap();
+    fs::write(place.join("gen/more.txt"), "work\n").unwrap();
+    let claim = |paths: Value| {
+        json!({
+            "type": "artifact", "intent": "claim", "parent": null, "status": "final",
+            "payload": {"files_changed": paths, "content": "", "artifacts": []}, "confidence": "high",
+        })
+    };
+    let (code, reply) = ask(&env, &work, &claim(json!(["notes.txt", "conf.md"])));
+    let detail = text(&reply["rejected"]["detail"]);
+    assert_eq!(code, 2, "{reply}");
+    assert!(
+        detail.contains("not held by any checkpoint: `conf.md` ("),
+        "{detail}"
+    );
+    assert!(!detail.contains("unchanged"), "{detail}");
+    let (code, reply) = ask(&env, &work, &claim(json!(["notes.txt"])));
+    assert_eq!(code, 0, "{reply}");
+    let named = paths(&reply["not_covered"]);
+    for path in ["conf.md", ".env", "gen"] {
+        assert!(named.contains(&path.to_owned()), "{named:?}");
+    }
+    complete(&env, &work);
+    let (code, reply) = run(&env, &["workspace", "integrate", &work.id]);
+    assert_eq!(code, 0, "{reply}");
+    assert_eq!(paths(&reply["not_covered"]), named);
+    // The only copy is not deleted unless that is asked for.
+    let (code, refused) = run(&env, &["workspace", "remove", &work.id]);
+    assert_ne!(code, 0, "{refused}");
+    let why = refused.to_string();
+    assert!(
+        why.contains("conf.md") && why.contains("gen/more.txt"),
+        "{why}"
+    );
+    assert!(!why.contains(".env"), "what git has is not lost: {why}");
+    assert!(place.join("conf.md").exists());
+    let (code, reply) = run(&env, &["workspace", "remove", &work.id, "--discard"]);
+    assert_eq!(code, 0, "{reply}");
+    assert_eq!(paths(&reply["discarded"]), ["conf.md", "gen/more.txt"]);
+    assert!(!place.exists());
+    env.json(&["show", &text(&reply["checkpoint_id"])]);
+}
+
+#[test]
+fn pr_07_commits_of_an_agent_outlive_its_directory() {
+    let (env, root) = repository();
+    let (work, place) = apart(&env, &root);
+    change(&place, "notes.txt", "one", "ONE");
+    git(&place, &["commit", "-qam", "work"]);
+    let commit = git(&place, &["rev-parse", "HEAD"]);
+    let (idle, _) = apart(&env, &root);
+    for agent in [&work, &idle] {
+        fail(&env, agent);
+        let (code, reply) = run(&env, &["workspace", "remove", &agent.id]);
+        assert_eq!(code, 0, "{reply}");
+        assert!(reply["checkpoint_id"].is_string(), "{reply}");
+    }
+    let kept = git(
+        &env.project(),
+        &[
+            "for-each-ref",
+            "--format=%(objectname) %(refname)",
+            "refs/safepoint",
+        ],
+    );
+    let expected = format!("{} refs/safepoint/workspaces/{}", commit.trim(), work.id);
+    assert_eq!(
+        kept.trim(),
+        expected,
+        "only where there is something to keep"
+    );
+}
+
+#[test]
+fn pr_07_a_worktree_that_was_deleted_by_hand_is_forgotten_by_git() {
+    let (env, root) = repository();
+    let (work, place) = apart(&env, &root);
+    change(&place, "notes.txt", "one", "ONE");
+    git(&place, &["commit", "-qam", "work"]);
+    fs::remove_dir_all(&place).unwrap();
+    fail(&env, &work);
+    let (code, reply) = run(&env, &["workspace", "remove", &work.id]);
+    assert_eq!(
+        (code, &reply["checkpoint_id"]),
+        (0, &json!(null)),
+        "{reply}"
+    );
+    let known = git(&env.project(), &["worktree", "list", "--porcelain"]);
+    assert_eq!(known.matches("worktree ").count(), 1, "{known}");
+    let kept = git(&env.project(), &["for-each-ref", "refs/safepoint"]);
+    assert!(kept.contains(&work.id), "{kept}");
+}

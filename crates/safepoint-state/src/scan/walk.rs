@@ -129,7 +129,7 @@ impl Walk<'_> {
             && cover == Cover::Everything
             && self.is_tagged_cache(handle, path, &names)
         {
-            self.leave_out(path, "tagged as a cache (CACHEDIR.TAG)");
+            self.leave_out(path, left_out::TAGGED);
             return Ok(None);
         }
         // Of a directory that is wanted in part, the cache would know too much.

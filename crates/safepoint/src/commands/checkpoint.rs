@@ -128,14 +128,14 @@ struct PreMutationState {
 
 /// A path and what is to be said of it.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct NoteDocument {
+pub(crate) struct NoteDocument {
     path: String,
     why: String,
 }
 
 impl NoteDocument {
     /// On one line.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         text::line(&format!("{} ({})", self.path, self.why)).text
     }
 }

@@ -150,6 +150,10 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
             "workspace-signals",
             schema_for!(workspace::signal::SignalList),
         ),
+        (
+            "workspace-remove",
+            schema_for!(workspace::decline::RemoveReply),
+        ),
         ("workspace-state", schema_for!(workspace::state::StateReply)),
         (
             "workspace-verify",

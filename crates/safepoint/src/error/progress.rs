@@ -43,6 +43,11 @@ pub(super) fn explain(error: &ProgressError) -> Explanation {
             ),
         ),
         ProgressError::Refused(_) => (Code::ConstraintViolated, None, None),
+        ProgressError::Unheld { id, .. } => (
+            Code::ConstraintViolated,
+            Some(id.clone()),
+            hint("take out what is wanted; then `--discard` removes the directory with the rest"),
+        ),
         ProgressError::Tampered { id, .. } => (
             Code::RecordTampered,
             Some(id.clone()),

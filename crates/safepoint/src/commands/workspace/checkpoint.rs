@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use super::document::{RecordDocument, confidence_word, status_word};
 use super::{Credential, open};
+use crate::commands::checkpoint::NoteDocument;
 use crate::commands::outside;
-use crate::console::{BAD, FAINT, GOOD, STRONG};
+use crate::console::{BAD, FAINT, GOOD, STRONG, WARNING};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -36,6 +37,10 @@ pub(crate) struct CheckpointReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RecordDocument>")]
     checkpoint: Option<Record>,
+    /// What is in the directory and not in the checkpoint: secrets, and what is left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    not_covered: Vec<NoteDocument>,
     /// Why none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RejectionDocument>")]
@@ -67,6 +72,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let (reply, exit) = match outcome {
         Ok(record) => (
             CheckpointReply {
+                not_covered: not_covered(context, &record)?,
                 checkpoint: Some(record),
                 rejected: None,
             },
@@ -75,6 +81,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Err(rejection) => (
             CheckpointReply {
                 checkpoint: None,
+                not_covered: Vec::new(),
                 rejected: Some(rejection),
             },
             Exit::Denied,
@@ -84,15 +91,35 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     Ok(exit)
 }
 
+/// What the directory of a checkpoint has that the checkpoint does not hold.
+pub(super) fn not_covered(
+    context: &mut Context,
+    record: &Record,
+) -> Result<Vec<NoteDocument>, CliError> {
+    let Some(snapshot) = &record.snapshot else {
+        return Ok(Vec::new());
+    };
+    let snapshot = context.state()?.find(snapshot.as_str())?;
+    let notes = snapshot.record.not_covered();
+    Ok(notes.iter().map(Into::into).collect())
+}
+
+/// One line for each path that is not covered.
+pub(super) fn lines_of(not_covered: &[NoteDocument]) -> String {
+    let line = |note: &NoteDocument| format!("{WARNING}not held{WARNING:#}  {}\n", note.shown());
+    not_covered.iter().map(line).collect()
+}
+
 fn show(reply: &CheckpointReply) -> String {
     if let Some(record) = &reply.checkpoint {
-        return format!(
+        let said = format!(
             "{GOOD}recorded{GOOD:#}  {STRONG}{}{STRONG:#}  {}, {} confidence  {FAINT}{}{FAINT:#}\n",
             record.id,
             status_word(record.status),
             confidence_word(record.confidence),
             text::line(&record.intent).text,
         );
+        return said + &lines_of(&reply.not_covered);
     }
     reply
         .rejected

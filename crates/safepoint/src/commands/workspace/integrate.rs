@@ -17,6 +17,7 @@ use safepoint_state::path::TreePath;
 use safepoint_state::tree::Change;
 use safepoint_state::{Errand, Incoming, Resolution};
 
+use super::checkpoint::not_covered;
 use super::integration::{IntegrationReply, print};
 use super::{open, sides};
 use crate::commands::passing::{self, DenialReply, Flags, Room};
@@ -411,7 +412,8 @@ impl Over {
         if one.result.is_none() {
             return self.show(context, one);
         }
-        let reply = IntegrationReply::of(one).with_changes(leave.action_id.clone(), &changes);
+        let reply = self.reply(context, one)?;
+        let reply = reply.with_changes(leave.action_id.clone(), &changes);
         print(context, &reply)
     }
 
@@ -421,7 +423,22 @@ impl Over {
         let ground = self.ground(&errand);
         let ground = self.place.as_ref().map(|_| &ground);
         let sides = sides::of(&self.progress, ground, &one);
-        print(context, &IntegrationReply::of(one).with_sides(sides))
+        let reply = self.reply(context, one)?.with_sides(sides);
+        print(context, &reply)
+    }
+
+    /// How far it is, with what the record does not hold.
+    fn reply(
+        &self,
+        context: &mut Context,
+        one: Integration,
+    ) -> Result<IntegrationReply, CliError> {
+        let record = self.progress.record_of(&one.source, &one.checkpoint_ref)?;
+        let left = match &record {
+            Some(record) => not_covered(context, record)?,
+            None => Vec::new(),
+        };
+        Ok(IntegrationReply::of(one).without(left))
     }
 
     /// The same for one conflict alone.

@@ -7,8 +7,10 @@ use safepoint_state::tree::Change;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::checkpoint::lines_of;
 use super::sides::Sides;
 use crate::commands::restoring::{ChangeDocument, documents, line as change_line};
+use crate::commands::checkpoint::NoteDocument;
 use crate::console::{BAD, FAINT, GOOD, HINT, STRONG, WARNING, count};
 use crate::context::Context;
 use crate::error::CliError;
@@ -27,6 +29,10 @@ pub(crate) struct IntegrationReply {
     changes: Vec<ChangeDocument>,
     /// Both sides of each conflict that is open.
     sides: Vec<Sides>,
+    /// What was in the agent's directory and not in the checkpoint: it is not taken over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    not_covered: Vec<NoteDocument>,
 }
 
 /// How far an integration has come.
@@ -85,6 +91,15 @@ impl IntegrationReply {
             action_id: None,
             changes: Vec::new(),
             sides: Vec::new(),
+            not_covered: Vec::new(),
+        }
+    }
+
+    /// With what the checkpoint does not hold.
+    pub(super) fn without(self, not_covered: Vec<NoteDocument>) -> Self {
+        Self {
+            not_covered,
+            ..self
         }
     }
 
@@ -143,6 +158,7 @@ fn show(reply: &IntegrationReply) -> String {
     if let Some(more) = reply.changes.len().checked_sub(MOST_CHANGES + 1) {
         shown.push_str(&format!("  {FAINT}… and {} more{FAINT:#}\n", more + 1));
     }
+    shown.push_str(&lines_of(&reply.not_covered));
     for conflict in &one.conflicts {
         shown.push_str(&line(conflict));
         let sides = reply.sides.iter().find(|it| it.conflict == conflict.id);

@@ -70,7 +70,7 @@ pub(crate) enum Command {
     /// Refuse the work of a workspace whose agent is done: it fails
     Decline(decline::Arguments),
     /// Remove the directory of a workspace that has ended; a checkpoint keeps what is in it
-    Remove(One),
+    Remove(decline::RemoveArguments),
     /// Compare everything with the trail, and end what was cut off
     Recover,
 }
