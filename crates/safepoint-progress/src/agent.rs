@@ -21,7 +21,7 @@ impl Progress {
     ) -> Result<(), ProgressError> {
         let counts = self.trail.store().read(|sql| {
             table::made(sql, id)?;
-            Ok::<_, ProgressError>(table::binding(sql, id)? == Some(token_digest(id, token)))
+            Ok::<_, ProgressError>(self.proved_binding(sql, id)? == Some(token_digest(id, token)))
         })?;
         if counts {
             return Ok(());
@@ -40,7 +40,7 @@ impl Progress {
         token: &str,
         context: &'static str,
     ) -> Result<Result<(), ProgressError>, ProgressError> {
-        if table::binding(writing.sql(), &made.id)? == Some(token_digest(&made.id, token)) {
+        if self.proved_binding(writing.sql(), &made.id)? == Some(token_digest(&made.id, token)) {
             return Ok(Ok(()));
         }
         writing.append(Draft {

@@ -173,7 +173,7 @@ impl Progress {
             Beginning::Below(parent, role) => (*parent, role),
         };
         let above = table::made(writing.sql(), parent)?;
-        let (standing, _) = table::standing(writing.sql(), parent)?;
+        let (standing, _) = self.proved_standing(writing.sql(), parent)?;
         if standing.state.is_terminal() {
             let state = standing.state;
             return Err(ProgressError::Refused(format!(

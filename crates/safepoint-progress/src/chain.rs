@@ -23,7 +23,8 @@ pub struct Link {
     pub status: Option<Status>,
     /// How sure the agent is of it.
     pub confidence: Option<Confidence>,
-    /// Whether the end of its chain is not what was written. Nothing more is said of it then.
+    /// Whether the end of its chain or the state it is in is not what was written. Nothing
+    /// more is said of such a chain.
     pub tampered: bool,
 }
 
@@ -126,7 +127,8 @@ impl Progress {
                 let stored = table::head(sql, &made.id)?;
                 // One that was tampered with must not hide all the others.
                 let head = stored.as_ref().map(|stored| opened(&made.id, stored));
-                let tampered = matches!(head, Some(Err(_)));
+                let moved = self.proved_standing(sql, &made.id);
+                let tampered = matches!(head, Some(Err(_))) || moved.is_err();
                 let head = head.and_then(Result::ok);
                 links.push(Link {
                     workspace_id: made.id,

@@ -112,7 +112,7 @@ impl Progress {
             return Ok(Err(rejection));
         }
         let timestamp = self.moment(writing)?;
-        let (mut standing, _) = table::standing(writing.sql(), &made.id)?;
+        let (mut standing, _) = self.proved_standing(writing.sql(), &made.id)?;
         let account = table::account(writing.sql(), &made.id)?.at(standing.state, timestamp);
         // Whether somebody looked at the time before us changes nothing: it is up.
         if self.time_out(writing, made, &account, standing.state)? {

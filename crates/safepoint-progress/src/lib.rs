@@ -8,6 +8,7 @@
 mod account;
 mod agent;
 mod begin;
+mod believed;
 mod chain;
 mod create;
 mod deliver;

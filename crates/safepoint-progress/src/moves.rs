@@ -82,7 +82,7 @@ impl Progress {
         let token = new_token(&*self.entropy)?;
         let moved = self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
-            let (before, _) = table::standing(writing.sql(), id)?;
+            let (before, _) = self.proved_standing(writing.sql(), id)?;
             if let Err(refused) =
                 self.transition(writing, &made, State::Migrating, None, by.clone())?
             {
@@ -134,7 +134,7 @@ impl Progress {
         by: Actor,
     ) -> Result<Result<Standing, IllegalMove>, ProgressError> {
         let reason = cause.reason;
-        let (before, number) = table::standing(writing.sql(), &made.id)?;
+        let (before, number) = self.proved_standing(writing.sql(), &made.id)?;
         let time = self.moment(writing)?;
         let moved = before.moved_to(to);
         let by_whom = by.clone();

@@ -54,7 +54,7 @@ impl Progress {
             // What comes after the time is up is late, whether somebody looked or not.
             self.time_out_now(writing, &made)?;
             let signal = self.tell(writing, &made, actor(&made.role), kind, reason, about)?;
-            let (standing, _) = table::standing(writing.sql(), id)?;
+            let (standing, _) = self.proved_standing(writing.sql(), id)?;
             if let Some(to) = move_asked(standing, kind) {
                 self.transition(writing, &made, to, reason, actor(&made.role))?
                     .map_err(ProgressError::from)?;

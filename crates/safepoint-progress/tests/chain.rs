@@ -104,6 +104,15 @@ fn refused(room: &Room, statement: &str) {
     assert!(error.contains("append-only"), "{statement}: {error}");
 }
 
+/// Adds rows behind our back: no trigger stands against that.
+fn add(room: &Room, statement: &str) {
+    let added = room
+        .trail()
+        .store()
+        .write(Durability::Sync, |sql| sql.execute(statement, &[]));
+    assert_eq!(added.unwrap(), 1);
+}
+
 on_every_store! {
     fn pr_01_a_tree_begins_with_its_coordinator_and_the_taxonomy(room: Room) {
         let progress = open(&room, 1);
@@ -148,6 +157,51 @@ on_every_store! {
         assert_eq!(progress.workspace(&root.workspace_id).unwrap().state, State::Active);
         let late = Beginning::Below(&worker.workspace_id, "worker".parse().unwrap());
         assert!(progress.create(&late, &given(None), &ada()).is_err());
+    }
+
+    fn pr_05_a_binding_that_nobody_told_of_lets_nobody_in(room: Room) {
+        let progress = open(&room, 61);
+        let worker = below(&progress, &root(&progress), "worker");
+        let id = &worker.workspace_id;
+        let new = progress.migrate(id, &ada()).unwrap();
+        let text = body(None).to_string();
+        // The old token again: with the entry of then, and with the entry of now.
+        add(&room, &format!(
+            "INSERT INTO progress_bindings (workspace, number, digest, time, entry) \
+             SELECT workspace, 3, digest, time, entry FROM progress_bindings WHERE workspace = '{id}' AND number = 1"
+        ));
+        for token in [&worker.token, &new.token] {
+            let asked = progress.checkpoint(id, token, text.as_bytes(), None, None);
+            assert!(matches!(asked, Err(ProgressError::Tampered { .. })), "{asked:?}");
+        }
+        add(&room, &format!(
+            "INSERT INTO progress_bindings (workspace, number, digest, time, entry) \
+             SELECT o.workspace, 4, o.digest, n.time, n.entry + 1 FROM progress_bindings o, progress_bindings n \
+             WHERE o.workspace = '{id}' AND o.number = 1 AND n.workspace = '{id}' AND n.number = 2"
+        ));
+        let asked = progress.checkpoint(id, &worker.token, text.as_bytes(), None, None);
+        assert!(matches!(asked, Err(ProgressError::Tampered { .. })), "{asked:?}");
+    }
+
+    fn pr_01_a_move_that_nobody_told_of_moves_nothing(room: Room) {
+        let progress = open(&room, 62);
+        let root = root(&progress);
+        let (worker, other) = (below(&progress, &root, "worker"), below(&progress, &root, "worker"));
+        let id = &worker.workspace_id;
+        progress.move_to(id, State::Failed, Some("x"), &ada()).unwrap();
+        add(&room, &format!(
+            "INSERT INTO progress_moves (workspace, number, state, former, reason, time, entry) \
+             SELECT workspace, number + 1, 'active', NULL, NULL, time, entry FROM progress_moves \
+             WHERE workspace = '{id}' AND state = 'failed'"
+        ));
+        let text = body(None).to_string();
+        let asked = progress.checkpoint(id, &worker.token, text.as_bytes(), None, None);
+        assert!(matches!(asked, Err(ProgressError::Tampered { .. })), "{asked:?}");
+        let moved = progress.move_to(id, State::Integrating, None, &ada());
+        assert!(matches!(moved, Err(ProgressError::Tampered { .. })), "{moved:?}");
+        let tampered = |id: &safepoint_model::WorkspaceId| progress.overview().unwrap().iter().any(|it| it.workspace_id == *id && it.tampered);
+        assert!(tampered(id) && !tampered(&other.workspace_id));
+        progress.checkpoint(&other.workspace_id, &other.token, text.as_bytes(), None, None).unwrap().unwrap();
     }
 
     fn pr_05_only_the_bound_agent_gets_in_and_migration_fences_it(room: Room) {

@@ -92,6 +92,10 @@ impl Progress {
             Ok(chosen) => chosen,
             Err(why) => return Err(self.refused(wish, why, by)?),
         };
+        self.trail.store().read(|sql| {
+            self.proved_standing(sql, &chosen.made.id)?;
+            self.proved_standing(sql, &chosen.target.id)
+        })?;
         let proved = match self.proved_whole(&chosen, state)? {
             Ok(record) => self.faulty(wish.source)?.map_or(Ok(record), Err),
             found => found,

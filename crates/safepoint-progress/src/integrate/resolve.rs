@@ -96,6 +96,7 @@ impl Progress {
                 return again(writing, &one);
             }
             let now = again(writing, &one)?;
+            self.prove_decisions(writing.sql(), &now)?;
             if now.is_settled() && table::place(writing.sql(), source)?.is_none() {
                 self.finish(writing, &now, by)?;
             }
@@ -122,6 +123,9 @@ impl Progress {
         if !one.is_settled() {
             return Ok(Step::Conflicted(one));
         }
+        self.trail
+            .store()
+            .read(|sql| self.prove_decisions(sql, &one))?;
         let Some(place) = self.place(source)? else {
             return refused(format!("`{source}` has no directory that could be brought"));
         };

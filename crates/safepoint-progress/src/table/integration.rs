@@ -1,5 +1,7 @@
 //! Integrations, their conflicts and what was decided about them.
 
+use std::collections::BTreeMap;
+
 use safepoint_model::{ActionId, Timestamp, WorkspaceId};
 use safepoint_state::path;
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
@@ -222,4 +224,18 @@ pub(crate) fn resolution_row<'a>(
         Value::Integer(time.as_micros()),
     ]);
     NewRow::new(&RESOLUTION, values)
+}
+
+/// When each conflict that was decided was, by its name.
+pub(crate) fn decided(
+    sql: &mut dyn Sql,
+    one: &Integration,
+) -> Result<BTreeMap<String, i64>, StoreError> {
+    let found = query_all(
+        sql,
+        "SELECT number, time FROM progress_resolutions WHERE target = ?1 AND turn = ?2",
+        &[Value::Text(one.target.as_str()), Value::Integer(one.turn)],
+        |row| Ok((format!("c{}", row.integer(0)?), row.integer(1)?)),
+    )?;
+    Ok(found.into_iter().collect())
 }

@@ -203,6 +203,31 @@ pub(crate) fn insert_move(
     .map(drop)
 }
 
+/// The last two moves of a workspace, the last one first.
+pub(crate) fn newest_moves(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+) -> Result<Vec<StoredMove>, StoreError> {
+    query_all(
+        sql,
+        "SELECT number, entry, state, former, reason, time FROM progress_moves \
+         WHERE workspace = ?1 ORDER BY number DESC LIMIT 2",
+        &[Value::Text(id.as_str())],
+        read_move,
+    )
+}
+
+fn read_move(row: &dyn Row) -> Result<StoredMove, StoreError> {
+    Ok(StoredMove {
+        number: row.integer(0)?,
+        entry: row.integer(1)?,
+        state: row.text(2)?.to_owned(),
+        former: row.optional_text(3)?.map(str::to_owned),
+        reason: row.optional_text(4)?.map(str::to_owned),
+        time: row.integer(5)?,
+    })
+}
+
 /// The moves of a workspace behind a number, a page of them.
 pub(crate) fn moves_after(
     sql: &mut dyn Sql,
@@ -217,16 +242,7 @@ pub(crate) fn moves_after(
              WHERE workspace = ?1 AND number > ?2 ORDER BY number LIMIT {most}"
         ),
         &[Value::Text(id.as_str()), Value::Integer(number)],
-        |row| {
-            Ok(StoredMove {
-                number: row.integer(0)?,
-                entry: row.integer(1)?,
-                state: row.text(2)?.to_owned(),
-                former: row.optional_text(3)?.map(str::to_owned),
-                reason: row.optional_text(4)?.map(str::to_owned),
-                time: row.integer(5)?,
-            })
-        },
+        read_move,
     )
 }
 
@@ -255,30 +271,31 @@ pub(crate) fn bindings_after(
              WHERE workspace = ?1 AND number > ?2 ORDER BY number LIMIT {most}"
         ),
         &[Value::Text(id.as_str()), Value::Integer(number)],
-        |row| {
-            Ok(StoredBinding {
-                number: row.integer(0)?,
-                entry: row.integer(1)?,
-                digest: row.bytes(2)?.map(<[u8]>::to_vec),
-                time: row.integer(3)?,
-            })
-        },
+        read_binding,
     )
 }
 
-/// The digest of the token that counts; `None` while nobody gets in.
-pub(crate) fn binding(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Option<Digest>, StoreError> {
-    let found = query_one(
+/// The last two bindings of a workspace, the last one first.
+pub(crate) fn newest_bindings(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+) -> Result<Vec<StoredBinding>, StoreError> {
+    query_all(
         sql,
-        "SELECT digest FROM progress_bindings WHERE workspace = ?1 ORDER BY number DESC LIMIT 1",
+        "SELECT number, entry, digest, time FROM progress_bindings \
+         WHERE workspace = ?1 ORDER BY number DESC LIMIT 2",
         &[Value::Text(id.as_str())],
-        |row| {
-            Ok(row
-                .bytes(0)?
-                .and_then(|bytes| Digest::from_slice(bytes).ok()))
-        },
-    )?;
-    Ok(found.flatten())
+        read_binding,
+    )
+}
+
+fn read_binding(row: &dyn Row) -> Result<StoredBinding, StoreError> {
+    Ok(StoredBinding {
+        number: row.integer(0)?,
+        entry: row.integer(1)?,
+        digest: row.bytes(2)?.map(<[u8]>::to_vec),
+        time: row.integer(3)?,
+    })
 }
 
 pub(crate) fn bind(

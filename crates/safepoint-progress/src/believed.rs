@@ -1,0 +1,190 @@
+//! Whether a row that is about to be used was told of: one lookup in the trail for each.
+//!
+//! A row that somebody adds behind our back has no entry of its own. The last one of a
+//! workspace is believed only when it follows the one before it, and the entry at its place
+//! is of this workspace and says the same. Whether that entry was signed is for `verify`.
+
+use std::collections::BTreeSet;
+
+use safepoint_model::{Digest, Timestamp, WorkspaceId};
+use safepoint_store::Sql;
+use safepoint_trail::{Entry, Stream, entry_at, page_of};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::ProgressError;
+use crate::agent::agent_mark;
+use crate::integrate::{Choice, Integration, Settling};
+use crate::progress::Progress;
+use crate::state::{Standing, State};
+use crate::table;
+
+/// So many entries are read at once.
+const PAGE: u32 = 500;
+
+#[derive(Deserialize)]
+struct MoveSaid {
+    to: State,
+    timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct BindingSaid {
+    agent: Digest,
+    timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct DecisionSaid {
+    conflict: String,
+    resolution_strategy: Settling,
+    resolution: Option<Choice>,
+    timestamp: Timestamp,
+}
+
+fn tampered(what: &'static str, id: &WorkspaceId) -> ProgressError {
+    ProgressError::Tampered {
+        what,
+        id: id.to_string(),
+    }
+}
+
+impl Progress {
+    /// Where a workspace stands, and after how many moves, as the trail tells it.
+    pub(crate) fn proved_standing(
+        &self,
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+    ) -> Result<(Standing, i64), ProgressError> {
+        let rows = table::newest_moves(sql, id)?;
+        let Some(last) = rows.first() else {
+            return Ok((Standing::NEW, 0));
+        };
+        let standing = Standing {
+            state: table::parsed(&last.state, 0)?,
+            former: match &last.former {
+                Some(former) => Some(table::parsed(former, 0)?),
+                None => None,
+            },
+        };
+        let before = rows.get(1).map(|row| (row.number, row.entry));
+        let said: Option<MoveSaid> =
+            self.said(sql, id, &["workspace_state_changed"], last.entry)?;
+        let same = said.is_some_and(|said| {
+            said.to.as_str() == last.state && said.timestamp.as_micros() == last.time
+        });
+        match same && follows((last.number, last.entry), before) {
+            true => Ok((standing, last.number)),
+            false => Err(tampered("state of", id)),
+        }
+    }
+
+    /// The digest of the token that counts, as the trail tells it.
+    pub(crate) fn proved_binding(
+        &self,
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+    ) -> Result<Option<Digest>, ProgressError> {
+        let rows = table::newest_bindings(sql, id)?;
+        let Some(last) = rows.first() else {
+            return Ok(None);
+        };
+        let before = rows.get(1).map(|row| (row.number, row.entry));
+        let digest = last.digest.as_deref().map(Digest::from_slice);
+        let digest = digest.and_then(Result::ok);
+        let kinds = ["agent_bound", "workspace_created"];
+        let said: Option<BindingSaid> = self.said(sql, id, &kinds, last.entry)?;
+        let same = said.is_some_and(|said| {
+            digest.as_ref().map(agent_mark) == Some(said.agent)
+                && said.timestamp.as_micros() == last.time
+        });
+        match same && follows((last.number, last.entry), before) {
+            true => Ok(digest),
+            false => Err(tampered("agent of", id)),
+        }
+    }
+
+    /// Refuses an integration with a decision that nobody has told of.
+    pub(crate) fn prove_decisions(
+        &self,
+        sql: &mut dyn Sql,
+        one: &Integration,
+    ) -> Result<(), ProgressError> {
+        let times = table::decided(sql, one)?;
+        if times.is_empty() {
+            return Ok(());
+        }
+        // It is told in the same stream, since this integration began.
+        let stream = Stream::from(&one.source);
+        let mut told = BTreeSet::new();
+        let mut from = 0;
+        loop {
+            let page = page_of(sql, &stream, from, PAGE)?;
+            let Some(last) = page.last().map(|entry| entry.seq) else {
+                break;
+            };
+            let about = |entry: &&Entry| entry.kind.as_str() == "conflict_resolved";
+            for entry in page.iter().filter(about) {
+                let body = self.trail.whole_body(&entry.body)?;
+                let Ok(said) = serde_json::from_str::<DecisionSaid>(&body) else {
+                    continue;
+                };
+                if said.timestamp >= one.started {
+                    told.insert((
+                        said.conflict,
+                        said.resolution_strategy.as_str(),
+                        said.resolution.map(Choice::as_str),
+                        said.timestamp.as_micros(),
+                    ));
+                }
+            }
+            from = last.saturating_add(1);
+        }
+        for conflict in &one.conflicts {
+            let Some(resolved) = &conflict.resolution else {
+                continue;
+            };
+            let time = times.get(&conflict.id).copied().unwrap_or(-1);
+            let decided = (
+                conflict.id.clone(),
+                resolved.strategy.as_str(),
+                resolved.choice.map(Choice::as_str),
+                time,
+            );
+            if !told.contains(&decided) {
+                return Err(tampered("decision about a conflict of", &one.source));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the entry at a place says, if it is one of these kinds and of this workspace.
+    fn said<T: DeserializeOwned>(
+        &self,
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+        kinds: &[&str],
+        place: i64,
+    ) -> Result<Option<T>, ProgressError> {
+        let entry = match u64::try_from(place) {
+            Ok(place) => entry_at(sql, place)?,
+            Err(_) => None,
+        };
+        let right = entry.filter(|entry| {
+            kinds.contains(&entry.kind.as_str()) && entry.stream == Stream::from(id)
+        });
+        match right {
+            Some(entry) => Ok(serde_json::from_str(&self.trail.whole_body(&entry.body)?).ok()),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Whether a row comes right after another, and was told of later: else an old entry would
+/// do for a new row.
+fn follows(last: (i64, i64), before: Option<(i64, i64)>) -> bool {
+    match before {
+        Some((number, entry)) => last.0 == number + 1 && last.1 > entry,
+        None => last.0 == 1,
+    }
+}
