@@ -9,7 +9,7 @@ use safepoint_progress::integrate::{Choice, Outcome, Resolve, Settling, Strategy
 use safepoint_progress::meter::Budget;
 use safepoint_progress::state::State;
 use safepoint_progress::{
-    Apart, Beginning, Created, Given, ProgressError, Subject, create_apart, remove_apart,
+    Apart, Beginning, Created, Given, ProgressError, Subject, Unheld, create_apart, remove_apart,
 };
 use scene::{Scene, ada, body, claimed, directory, wish, write};
 use testkit::{Database, Room, on_every_store};
@@ -292,6 +292,7 @@ fn full(scene: &Scene) -> Full {
         &scene.state,
         &directory(&full.work.place.path),
         id,
+        Unheld::Keep,
         &ada(),
     )
     .unwrap();

@@ -6,7 +6,8 @@ use safepoint_state::path::{self, TreePath};
 use safepoint_state::text::Labels;
 use safepoint_state::tree::Change;
 use safepoint_state::{
-    Arrival, ContentId, Errand, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError, is_rule,
+    Arrival, ContentId, Errand, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError,
+    is_rule,
 };
 use safepoint_store::fault;
 use safepoint_trail::Actor;

@@ -428,11 +428,7 @@ impl Over {
     }
 
     /// How far it is, with what the record does not hold.
-    fn reply(
-        &self,
-        context: &mut Context,
-        one: Integration,
-    ) -> Result<IntegrationReply, CliError> {
+    fn reply(&self, context: &mut Context, one: Integration) -> Result<IntegrationReply, CliError> {
         let record = self.progress.record_of(&one.source, &one.checkpoint_ref)?;
         let left = match &record {
             Some(record) => not_covered(context, record)?,

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::checkpoint::lines_of;
 use super::sides::Sides;
-use crate::commands::restoring::{ChangeDocument, documents, line as change_line};
 use crate::commands::checkpoint::NoteDocument;
+use crate::commands::restoring::{ChangeDocument, documents, line as change_line};
 use crate::console::{BAD, FAINT, GOOD, HINT, STRONG, WARNING, count};
 use crate::context::Context;
 use crate::error::CliError;
