@@ -197,7 +197,7 @@ on_every_store! {
         let text = body(None).to_string();
         let asked = progress.checkpoint(id, &worker.token, text.as_bytes(), None, None);
         assert!(matches!(asked, Err(ProgressError::Tampered { .. })), "{asked:?}");
-        let moved = progress.move_to(id, State::Integrating, None, &ada());
+        let moved = progress.move_to(id, State::Blocked, None, &ada());
         assert!(matches!(moved, Err(ProgressError::Tampered { .. })), "{moved:?}");
         let tampered = |id: &safepoint_model::WorkspaceId| progress.overview().unwrap().iter().any(|it| it.workspace_id == *id && it.tampered);
         assert!(tampered(id) && !tampered(&other.workspace_id));

@@ -90,8 +90,8 @@ on_every_store! {
         let begin = |source: &Created| scene.progress.prepare(&wish(&source.workspace_id, Strategy::Layered), None, &ada());
         assert!(matches!(begin(&one), Ok(Step::Done(_))));
         assert!(matches!(begin(&two), Ok(Step::Conflicted(_))));
-        let forged = "INSERT INTO progress_resolutions (target, turn, number, strategy, choice, content, time) \
-                      SELECT target, turn, number, 'coordinator_resolve', 'theirs', NULL, 5 FROM progress_conflicts WHERE number = 1";
+        let forged = "INSERT INTO progress_resolutions (source, target, turn, number, strategy, choice, content, time) \
+                      SELECT source, target, turn, number, 'coordinator_resolve', 'theirs', NULL, 5 FROM progress_conflicts WHERE number = 1";
         let store = room.trail();
         let added = store.store().write(Durability::Sync, |sql| sql.execute(forged, &[]));
         assert_eq!(added.unwrap(), 1);
@@ -436,7 +436,7 @@ on_every_store! {
         decide("c4", Choice::Theirs);
         // And once more between the last look and the change.
         let (origin, errand) = (scene.origin(), scene.errand());
-        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand };
+        let ground = Ground { state: &scene.state, origin: &origin, errand: &errand, rules: &[] };
         let Step::Bring(bringing) = scene.progress.resume_integration(id, &ground, &ada()).unwrap() else {
             panic!("it has to be brought");
         };
