@@ -22,6 +22,7 @@ use safepoint_progress::state::State;
 use safepoint_progress::{Apart, Created, ProgressError};
 use safepoint_state::{Goal, Progress as Looking};
 use safepoint_store::{Durability, StoreError};
+use safepoint_trail::{Draft, Kind, Stream, TrailError};
 use scene::{Scene, ada, body, claimed, wish, write};
 use serde_json::{Value, json};
 use testkit::{Database, on_every_store};
@@ -566,10 +567,25 @@ on_every_store! {
             scene.state.bring(&origin, &bringing.incoming(), &Looking::default()).unwrap();
         }
         let id = &works[0].created.workspace_id;
-        let close = format!(
-            "INSERT INTO progress_moves SELECT workspace, number + 1, 'closed', NULL, NULL, time + 1, entry FROM progress_moves WHERE workspace = '{id}' AND state = 'integrating'"
-        );
-        scene.trail.store().write(Durability::Sync, |sql| sql.execute(&close, &[])).map_err(|error: StoreError| error).unwrap();
+        // Closed as an older version let anybody do, with its entry: what no entry tells of is left alone.
+        let closed: Result<(), TrailError> = scene.trail.write(Durability::Sync, |writing| {
+            let time = writing.moment();
+            let entry = writing.append(Draft {
+                stream: Stream::from(id),
+                actor: ada(),
+                kind: Kind::fixed("workspace_state_changed").into(),
+                action_id: None,
+                body: json!({"workspace": id, "from": "integrating", "to": "closed", "reason": null, "timestamp": time, "rows": {}}),
+            })?;
+            let close = format!(
+                "INSERT INTO progress_moves SELECT workspace, number + 1, 'closed', NULL, NULL, {}, {} FROM progress_moves WHERE workspace = '{id}' AND state = 'integrating'",
+                time.as_micros(), entry.seq
+            );
+            writing.sql().execute(&close, &[])?;
+            Ok(())
+        });
+        closed.unwrap();
+        assert_eq!(scene.progress.verify(id).unwrap().first_bad, None);
         let done = scene.progress.recover_integrations(&scene.state, &ada()).unwrap();
         assert_eq!((done.ended.len(), done.failed.len()), (1, 1));
         assert_eq!(done.ended[0].source, works[1].created.workspace_id);
