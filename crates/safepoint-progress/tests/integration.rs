@@ -91,15 +91,15 @@ on_every_store! {
         let begin = |source: &Created| scene.progress.prepare(&wish(&source.workspace_id, Strategy::Layered), None, &ada());
         assert!(matches!(begin(&one), Ok(Step::Done(_))));
         assert!(matches!(begin(&two), Ok(Step::Conflicted(_))));
-        let forged = "INSERT INTO progress_resolutions (source, target, turn, number, strategy, choice, content, time) \
-                      SELECT source, target, turn, number, 'coordinator_resolve', 'theirs', NULL, 5 FROM progress_conflicts WHERE number = 1";
+        let forged = "INSERT INTO progress_resolutions (source, target, turn, number, strategy, choice, content, time, entry) \
+                      SELECT source, target, turn, number, 'coordinator_resolve', 'theirs', NULL, 5, entry FROM progress_conflicts WHERE number = 1";
         let store = room.trail();
         let added = store.store().write(Durability::Sync, |sql| sql.execute(forged, &[]));
         assert_eq!(added.unwrap(), 1);
         let decision = Resolve { conflict: "c2", strategy: Settling::Coordinator, choice: Some(Choice::Theirs), content: None };
         let resolved = scene.progress.resolve(&two.workspace_id, &decision, &ada());
         assert!(matches!(resolved, Err(ProgressError::Tampered { .. })), "{resolved:?}");
-        assert_eq!(state(&scene, &two.workspace_id), State::Conflicted);
+        assert_eq!(state(&scene, &two.workspace_id), State::Failed);
     }
 
     fn pr_30_the_newest_final_record_is_taken_and_not_the_head(room: Room) {
