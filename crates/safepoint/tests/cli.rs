@@ -378,6 +378,9 @@ fn su_02_what_is_printed_fits_its_schema() {
     let made = env.json(&["workspace", "create", "--role", "coordinator"]);
     let root = made["workspace_id"].as_str().unwrap();
     let worker = ["workspace", "create", "--parent", root, "--role", "worker"];
+    let apart = env.json(&[&worker[..], &["--isolated", "--directive", "work"]].concat());
+    let apart = apart["workspace_id"].as_str().unwrap();
+    env.json(&["workspace", "state", apart, "failed"]);
     let made = env.json(&[&worker[..], &["--directive", "work"]].concat());
     let (agent, token) = (
         made["workspace_id"].as_str().unwrap(),
@@ -510,6 +513,7 @@ fn su_02_what_is_printed_fits_its_schema() {
         ("workspace-log", &["workspace", "log", root]),
         ("workspace-verify", &["workspace", "verify", agent]),
         ("workspace-recover", &["workspace", "recover"]),
+        ("workspace-remove", &["workspace", "remove", apart]),
         ("workspace-meter", &["workspace", "meter", agent]),
         ("task", &["task", "create", "see"]),
         ("task-list", &["task", "list"]),
