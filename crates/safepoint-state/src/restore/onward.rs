@@ -136,7 +136,10 @@ fn is_directory(entry: &Entry) -> bool {
 fn is_between(present: &Option<Entry>, planned: &Change) -> bool {
     let ends = [&planned.from, &planned.to];
     let Some(present) = present else {
-        return ends.iter().any(|end| end.is_none());
+        // Where a directory and something else change places, one goes before the other comes.
+        let is_directory = |end: &&Option<Entry>| end.as_ref().is_some_and(is_directory);
+        return ends.iter().any(|end| end.is_none())
+            || ends.iter().any(is_directory) && !ends.iter().all(is_directory);
     };
     let any = |same: &dyn Fn(&Entry) -> bool| ends.iter().any(|end| end.as_ref().is_some_and(same));
     any(&|end| same_content(&end.node, &present.node))

@@ -20,6 +20,9 @@ use crate::scope::Scope;
 use crate::snapshot::{Action, Origin, Record, SnapshotId};
 use crate::state::{State, Workspace};
 
+/// What taking a change back is called.
+const TAKE_BACK: &str = "take_back";
+
 /// So often a way back is tried while somebody goes on changing things.
 const MOST_TRIES: u32 = 5;
 
@@ -169,6 +172,13 @@ impl State {
                 true => End::TakenBack,
                 false => End::Changed(left),
             });
+        }
+        if journal.verb == TAKE_BACK {
+            // A change reaches no further than its scope, and that is brought back whole.
+            let plan = self.secured_plan(workspace, objects, &journal, &[], progress)?;
+            fault::point("recover.planned");
+            self.carry_on(workspace, objects, &plan, journal, progress)?;
+            return Ok(End::Finished);
         }
         let before = self.find(journal.before.as_str())?.record;
         let ends = (&before, &journal.record);
@@ -430,7 +440,7 @@ impl State {
         }
         let back = Journal {
             verb: match journal.mutating {
-                Some(_) => "take_back",
+                Some(_) => TAKE_BACK,
                 None => "back_out",
             }
             .to_owned(),
