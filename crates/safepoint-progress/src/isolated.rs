@@ -122,7 +122,7 @@ pub fn checkpoint_in(
 }
 
 /// The files that differ between two states of a directory, as they are shown. What git
-/// ignores there is output, and nobody's work.
+/// ignores there is output, and nobody's work; submodules have repositories of their own.
 fn files_changed(
     state: &State,
     directory: &safepoint_state::Workspace,
@@ -130,7 +130,7 @@ fn files_changed(
     after: &Snapshot,
 ) -> Result<Vec<String>, ProgressError> {
     let changes = state.changes_between(before, after)?;
-    let ignored = state.ignored_among(directory, &changes)?;
+    let aside = state.aside(directory, &changes)?;
     let inside_git = |path: &[u8]| path::names(path).any(|name| name == b".git");
     let is_directory = |side: &Option<safepoint_state::tree::Entry>| {
         side.as_ref().is_none_or(|entry| entry.subtree().is_some())
@@ -138,7 +138,7 @@ fn files_changed(
     Ok(changes
         .iter()
         .filter(|change| change.kind() != ChangeKind::Time && !inside_git(&change.path))
-        .filter(|change| !ignored.contains(&change.path))
+        .filter(|change| aside.why(&change.path).is_none())
         // Directories come and go with what is in them.
         .filter(|change| !(is_directory(&change.from) && is_directory(&change.to)))
         .map(|change| path::display(&change.path))

@@ -5,7 +5,6 @@
 //! its own, without a branch; elsewhere it is a copy. They lie below our own data, never
 //! in a directory of the user's. One that nobody knows of is what a crash left.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +14,7 @@ use safepoint_store::durable::{self, Access};
 use safepoint_store::fault;
 
 use crate::checkpoint::Wanted;
-use crate::git::{GitError, Repository};
+use crate::git::Repository;
 use crate::lock::{self, Hold};
 use crate::path::{self, TreePath};
 use crate::restore::{Plan, automatic_expiry, put_new_files};
@@ -184,41 +183,6 @@ impl State {
             "-z",
         ];
         let found = repository.run(git, &list, b"")?;
-        let paths = found
-            .split(|byte| *byte == 0)
-            .filter(|path| !path.is_empty());
-        Ok(paths
-            .map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec())
-            .collect())
-    }
-
-    /// Which of these paths git ignores in a work tree. Directories are told from files by
-    /// what stands behind the path; what is tracked is never ignored.
-    pub fn ignored_among(
-        &self,
-        workspace: &Workspace,
-        changes: &[Change],
-    ) -> Result<BTreeSet<TreePath>, StateError> {
-        let (Some(git), Some(repository)) = (&self.around.git, self.repository(workspace)) else {
-            return Ok(BTreeSet::new());
-        };
-        let mut asked = Vec::new();
-        for change in changes {
-            asked.extend_from_slice(&change.path);
-            let entry = change.to.as_ref().or(change.from.as_ref());
-            if entry.is_some_and(|entry| entry.subtree().is_some()) {
-                asked.push(b'/');
-            }
-            asked.push(0);
-        }
-        if asked.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let found = match repository.run(git, &["check-ignore", "-z", "--stdin"], &asked) {
-            // It ends with 1 when none is.
-            Err(GitError::Failed { status, .. }) if status.code() == Some(1) => Vec::new(),
-            other => other?,
-        };
         let paths = found
             .split(|byte| *byte == 0)
             .filter(|path| !path.is_empty());

@@ -5,6 +5,7 @@
 //! do what is decided above.
 
 mod around;
+mod aside;
 mod bring;
 mod capture;
 mod checkpoint;
@@ -40,6 +41,7 @@ mod verify;
 pub mod watch;
 
 pub use around::{Changed, Company, Errand, Share};
+pub use aside::Aside;
 pub use bring::{Arrival, Incoming, Resolution, is_rule};
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;

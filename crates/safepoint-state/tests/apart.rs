@@ -577,6 +577,99 @@ fn pr_32_what_git_ignores_is_left_to_each_side() {
 }
 
 #[test]
+fn pr_32_what_is_in_a_submodule_is_named_and_left_out() {
+    let bench = Bench::new(42);
+    let part = bench.place("part");
+    part.git(&["init", "--quiet"]);
+    part.write("inside", "1\n");
+    part.git(&["add", "--all"]);
+    part.git(&["commit", "--quiet", "--message=part"]);
+    let ours = bench.place("project");
+    ours.git(&["init", "--quiet"]);
+    let from = part.top.to_str().unwrap();
+    ours.git(&["submodule", "--quiet", "add", from, "sub"]);
+    ours.write("plain", "1\n");
+    ours.git(&["add", "--all"]);
+    ours.git(&["commit", "--quiet", "--message=first"]);
+    let pair = apart(&bench, ours, "wsp_i");
+    pair.work.write("sub/inside", "2\n");
+    pair.work.write("sub/new", "2\n");
+    pair.work.write("plain", "2\n");
+    let restored = pair.bring(1).unwrap();
+    for path in ["sub/inside", "sub/new"] {
+        let told = |told: &String| told.contains(path) && told.contains("submodule");
+        assert!(restored.warnings.iter().any(told), "{restored:?}");
+    }
+    assert_eq!(pair.ours.read("sub/inside"), b"1\n");
+    assert!(!pair.ours.at("sub/new").exists());
+    assert_eq!(pair.ours.read("plain"), b"2\n");
+}
+
+#[test]
+fn pr_32_what_lies_beyond_a_link_is_a_conflict_and_not_an_error_of_git() {
+    let bench = Bench::new(43);
+    let ours = bench.place("project");
+    ours.git(&["init", "--quiet"]);
+    ours.write("d/old", "1\n");
+    ours.write("e/old", "1\n");
+    ours.git(&["add", "--all"]);
+    ours.git(&["commit", "--quiet", "--message=first"]);
+    let pair = apart(&bench, ours, "wsp_j");
+    pair.work.write("d/new", "theirs\n");
+    fs::remove_dir_all(pair.ours.at("d")).unwrap();
+    symlink("e", pair.ours.at("d")).unwrap();
+    let found = pair.conflicts();
+    assert!(found.iter().any(|one| one.path == b"d"), "{found:?}");
+    // And the other way about: the work made a link of a directory.
+    fs::remove_dir_all(pair.work.at("e")).unwrap();
+    symlink("d", pair.work.at("e")).unwrap();
+    fs::remove_file(pair.ours.at("d")).unwrap();
+    pair.ours.write("d/old", "1\n");
+    assert!(pair.bring(1).unwrap().matches);
+    assert!(pair.ours.at("e").is_symlink());
+    assert_eq!(pair.ours.read("d/new"), b"theirs\n");
+}
+
+#[test]
+fn pr_32_names_that_are_no_text_are_brought() {
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::new(44);
+    let ours = bench.place("project");
+    ours.git(&["init", "--quiet"]);
+    ours.write("a", "1\n");
+    ours.git(&["add", "--all"]);
+    ours.git(&["commit", "--quiet", "--message=first"]);
+    let pair = apart(&bench, ours, "wsp_k");
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    pair.work.write(name, "x\n");
+    assert!(pair.bring(1).unwrap().matches);
+    assert_eq!(pair.ours.read(name), b"x\n");
+}
+
+#[test]
+fn pr_32_links_that_lead_out_are_brought_and_named() {
+    let bench = Bench::new(45);
+    let ours = bench.place("project");
+    ours.write("deep/a", "1\n");
+    let pair = apart(&bench, ours, "wsp_l");
+    symlink("/etc/hostname", pair.work.at("absolute")).unwrap();
+    symlink("../../elsewhere", pair.work.at("deep/relative")).unwrap();
+    symlink("../deep/a", pair.work.at("deep/inside")).unwrap();
+    let restored = pair.bring(1).unwrap();
+    let out: Vec<&String> = restored
+        .warnings
+        .iter()
+        .filter(|told| told.contains("leads out"))
+        .collect();
+    let [absolute, relative] = out.as_slice() else {
+        panic!("{restored:?}")
+    };
+    assert!(absolute.contains("`absolute`") && absolute.contains("/etc/hostname"));
+    assert!(relative.contains("`deep/relative`"));
+    assert!(restored.matches && pair.ours.at("absolute").is_symlink());
+}
+
+#[test]
 fn pr_32_a_secret_that_the_work_made_is_told_and_not_brought() {
     let bench = Bench::new(8);
     let ours = bench.place("project");

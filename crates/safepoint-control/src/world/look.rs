@@ -1,6 +1,7 @@
 //! What is at the paths that an action names.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -51,9 +52,18 @@ pub(crate) fn named(touch: &Touch, workspace: &Path) -> Result<Option<NamedPath>
     Ok(Some(NamedPath {
         inside: within(workspace, &resolved) && !leads_outside(workspace, &resolved, role),
         preimage: preimage(&resolved, role, below)?,
-        path: text(&resolved)?,
+        path: shown(&resolved),
         role: word(role).to_owned(),
     }))
+}
+
+/// A path as text. Bytes that are no text are spelled out, so that nobody takes one name
+/// for another.
+fn shown(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => safepoint_state::path::display(path.as_os_str().as_bytes()),
+    }
 }
 
 /// Whether a path lies in a directory, itself included.
@@ -126,7 +136,7 @@ fn preimage(path: &Path, role: Role, below: bool) -> Result<Preimage, ControlErr
             false => None,
         };
         return Ok(Preimage::Link {
-            target: text(&target)?,
+            target: shown(&target),
             digest,
         });
     }

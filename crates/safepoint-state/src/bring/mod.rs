@@ -8,10 +8,11 @@
 mod clash;
 mod weigh;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 use crate::around::Errand;
+use crate::aside::Aside;
 use crate::lock::Hold;
 use crate::path::TreePath;
 use crate::restore::{Goal, Restored};
@@ -20,7 +21,7 @@ use crate::scope::Scope;
 use crate::snapshot::{Note, Snapshot};
 use crate::state::{State, Workspace};
 use crate::text::{self, Labels};
-use crate::tree::{self, Change, Entry, Node, Trees};
+use crate::tree::{self, Change, ChangeKind, Entry, Node, Trees};
 use crate::undo::{FileConflict, Undoing};
 use crate::{ContentId, StateError, path};
 pub(crate) use weigh::Weighed;
@@ -95,8 +96,8 @@ impl State {
             scope: &scope,
             now: self.now(),
         };
-        let ignored = self.ignored_of(workspace, incoming, &trees)?;
-        let weighed = undoing.weigh(incoming, &ignored, &sink)?;
+        let aside = self.aside_of(workspace, incoming, &trees)?;
+        let weighed = undoing.weigh(incoming, &aside, &sink)?;
         let mut merged = Vec::new();
         for path in &weighed.merged {
             merged.push((path.clone(), undoing.shown_at(path)?));
@@ -109,17 +110,18 @@ impl State {
         })
     }
 
-    /// What the work made that git ignores here: outputs, of which each side has its own.
-    pub(crate) fn ignored_of(
+    /// What the work made that git ignores here, of which each side has its own; and what
+    /// it did in submodules of either side.
+    pub(crate) fn aside_of(
         &self,
         workspace: &Workspace,
         incoming: &Incoming<'_>,
         trees: &dyn Trees,
-    ) -> Result<BTreeSet<TreePath>, StateError> {
+    ) -> Result<Aside, StateError> {
         let (base, work) = (&incoming.base.record.files, &incoming.work.record.files);
         let mut made = tree::changes(trees, Some(base), Some(work), &incoming.scope()?)?;
-        made.retain(|change| change.from.is_none());
-        self.ignored_among(workspace, &made)
+        made.retain(|change| change.kind() != ChangeKind::Time);
+        self.aside(workspace, &made)
     }
 
     /// Brings it. The state before is a checkpoint, and `undo` takes it back.

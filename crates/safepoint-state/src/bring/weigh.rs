@@ -1,8 +1,10 @@
 //! What is to be done at each path when work is brought, and where it cannot be.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
 
 use super::{Incoming, Resolution};
+use crate::aside::Aside;
 use crate::path::{self, TreePath};
 use crate::restore::{Plan, renumber};
 use crate::scan::Sink;
@@ -58,10 +60,10 @@ impl Undoing<'_> {
     pub(crate) fn bring(
         &self,
         incoming: &Incoming<'_>,
-        ignored: &BTreeSet<TreePath>,
+        aside: &Aside,
         sink: &Sink<'_>,
     ) -> Result<Plan, StateError> {
-        let weighed = self.weigh(incoming, ignored, sink)?;
+        let weighed = self.weigh(incoming, aside, sink)?;
         if !weighed.conflicts.is_empty() {
             let conflicts = weighed.conflicts.into_values().collect();
             return Err(StateError::Conflict { conflicts });
@@ -69,6 +71,11 @@ impl Undoing<'_> {
         let (base, work) = (&incoming.base.record, &incoming.work.record);
         let mut plan = Plan::new(self.present, &[base, work], weighed.changes(), Vec::new());
         plan.kept.extend(weighed.kept);
+        plan.remarks = plan
+            .changes
+            .iter()
+            .filter_map(|change| leads_out(self.workspace, change))
+            .collect();
         plan.add_parts(self.trees, self.workspace, self.scope, &work.files)?;
         Ok(plan)
     }
@@ -77,7 +84,7 @@ impl Undoing<'_> {
     pub(crate) fn weigh(
         &self,
         incoming: &Incoming<'_>,
-        ignored: &BTreeSet<TreePath>,
+        aside: &Aside,
         sink: &Sink<'_>,
     ) -> Result<Weighed, StateError> {
         let mut weighed = Weighed::default();
@@ -97,10 +104,16 @@ impl Undoing<'_> {
             if change.kind() == ChangeKind::Time || git_state::inside(&change.path).is_some() {
                 continue;
             }
-            if ignored.contains(&change.path) && !incoming.resolutions.contains_key(&change.path) {
+            let made = change.from.is_none();
+            let why = aside
+                .why(&change.path)
+                .filter(|_| made || aside.is_in_submodule(&change.path));
+            if let Some(why) = why
+                && !incoming.resolutions.contains_key(&change.path)
+            {
                 weighed.kept.push(Note {
                     path: path::display(&change.path),
-                    why: "git ignores what the work made there, so it is not brought".to_owned(),
+                    why: why.to_owned(),
                 });
                 continue;
             }
@@ -330,6 +343,32 @@ impl Undoing<'_> {
         }
         entry
     }
+}
+
+/// What is told of a link that leads out of the directory. Links on its way are not followed.
+fn leads_out(root: &Path, change: &Change) -> Option<String> {
+    let Some(Node::Symlink { target }) = change.to.as_ref().map(|entry| &entry.node) else {
+        return None;
+    };
+    let to = path::as_path(target);
+    let above = root.join(path::as_path(path::split(&change.path).0));
+    let mut place = PathBuf::new();
+    for part in above.join(to).components() {
+        match part {
+            Component::ParentDir => {
+                place.pop();
+            }
+            Component::CurDir => {}
+            other => place.push(other),
+        }
+    }
+    (!place.starts_with(root)).then(|| {
+        format!(
+            "`{}` is a link that leads out of the directory, to `{}`",
+            path::display(&change.path),
+            path::display(target)
+        )
+    })
 }
 
 /// Whether two entries are the same to people. Whose they are does not count: a copy

@@ -336,8 +336,8 @@ impl State {
                 undoing.plan(&before.record, &after.record, sink)
             }
             Goal::Brought(incoming) => {
-                let ignored = self.ignored_of(workspace, incoming, trees)?;
-                undoing.bring(incoming, &ignored, sink)
+                let aside = self.aside_of(workspace, incoming, trees)?;
+                undoing.bring(incoming, &aside, sink)
             }
         }
     }

@@ -150,6 +150,7 @@ pub(super) fn remarks_as_warnings(
         .iter()
         .map(|note| format!("`{}` stays: {}", note.path, note.why))
         .collect();
+    warnings.extend(plan.remarks.iter().cloned());
     for path in &remarks.kept {
         let path = crate::path::display(path);
         warnings.push(format!("`{path}` stays: it is not empty"));

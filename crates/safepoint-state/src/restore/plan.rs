@@ -19,6 +19,8 @@ pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
     /// What stays although the snapshot does not have it.
     pub(crate) kept: Vec<Note>,
+    /// What else is to be known of what it does.
+    pub(crate) remarks: Vec<String>,
     /// Whether something of the snapshot is not brought back because of that.
     pub(crate) incomplete: bool,
     /// Directories of which only a part is asked for, as they are now.
@@ -75,6 +77,7 @@ impl Plan {
         Self {
             changes: Vec::new(),
             kept: Vec::new(),
+            remarks: Vec::new(),
             incomplete: false,
             parts: BTreeMap::new(),
             file_edits: Vec::new(),
@@ -158,6 +161,7 @@ impl Plan {
         Self {
             changes,
             kept,
+            remarks: Vec::new(),
             incomplete,
             file_edits,
             git_edits,

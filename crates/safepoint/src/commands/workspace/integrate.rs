@@ -391,6 +391,9 @@ impl Over {
             });
             let one = match done {
                 Ok(restored) => {
+                    for warning in &restored.warnings {
+                        context.console.warn(warning);
+                    }
                     changes = restored.changes;
                     self.progress.conclude(&bringing.integration, &self.by)?
                 }
