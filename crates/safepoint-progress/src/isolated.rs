@@ -91,6 +91,13 @@ pub fn checkpoint_in(
         );
         return Err(ProgressError::Refused(why));
     }
+    if !state.is_isolated(id.as_str(), &directory.root)? {
+        let why = format!(
+            "`{}` is not the directory that was made for `{id}`: another one is in its place; fail `{id}`, and salvage what its checkpoints have",
+            directory.root.display()
+        );
+        return Err(ProgressError::Refused(why));
+    }
     // What is bound to be rejected, or was answered before, needs no look at the directory.
     if progress.is_settled(id, body, request_key)? {
         return progress.checkpoint(id, token, body, request_key, None);

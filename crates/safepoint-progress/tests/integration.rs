@@ -83,6 +83,31 @@ fn damage(directory: &std::path::Path, changed: &mut usize) {
     }
 }
 
+/// The origin is moved away, and another is in its place until it comes back.
+fn replaced(scene: &Scene, prepare: impl Fn(&Scene)) {
+    let root = scene.root();
+    let work = done_apart(scene, &root, |at| write(at, "a", "2\n"));
+    let id = &work.created.workspace_id;
+    let origin = scene.origin().root;
+    let aside = origin.with_extension("moved");
+    fs::rename(&origin, &aside).unwrap();
+    fs::create_dir(&origin).unwrap();
+    for prepared in [false, true] {
+        if prepared {
+            prepare(scene);
+        }
+        let told = refusal(scene.integrate(&wish(id, Strategy::Direct)));
+        let why = "is not the directory that the work was made from";
+        assert!(told.contains(why), "{told}");
+        assert!(!origin.join("a").exists());
+    }
+    fs::remove_dir_all(&origin).unwrap();
+    fs::rename(&aside, &origin).unwrap();
+    let done = scene.integrate(&wish(id, Strategy::Direct)).unwrap();
+    assert_eq!(done.result, Some(Outcome::Success));
+    assert_eq!(scene.read("a"), "2\n");
+}
+
 on_every_store! {
     fn pr_32_a_decision_that_nobody_told_of_does_not_count(room: Room) {
         let scene = Scene::open(&room, 71);
@@ -449,6 +474,43 @@ on_every_store! {
         decide("c5", Choice::Theirs);
         assert_eq!(scene.resume(id).unwrap().result, Some(Outcome::ConflictResolved));
         assert_eq!((scene.read("a").as_str(), scene.read("b").as_str(), scene.read("c").as_str()), ("theirs\n", "ours, and more\n", "theirs\n"));
+    }
+
+    fn pr_32_nothing_is_brought_to_another_directory_in_the_place_of_the_origin(room: Room) {
+        let scene = Scene::open(&room, 17);
+        scene.write("a", "1\n");
+        replaced(&scene, |_| {});
+    }
+
+    fn pr_32_nothing_is_brought_to_another_repository_in_the_place_of_the_origin(room: Room) {
+        let scene = Scene::open(&room, 18);
+        scene.write("a", "1\n");
+        scene.git(&["init", "--quiet"]);
+        scene.git(&["add", "--all"]);
+        scene.git(&["commit", "--quiet", "--message=first"]);
+        replaced(&scene, |scene| {
+            scene.git(&["init", "--quiet"]);
+        });
+    }
+
+    fn pr_32_nothing_is_recorded_of_another_directory_in_the_place_of_one(room: Room) {
+        let scene = Scene::open(&room, 19);
+        let root = scene.root();
+        scene.write("a", "1\n");
+        let apart = scene.apart(&root);
+        // Both are there for a moment, so that they have two numbers.
+        let path = apart.place.path.clone();
+        fs::rename(&path, path.with_extension("moved")).unwrap();
+        fs::create_dir(&path).unwrap();
+        let told = match scene.try_record_in(&apart, &apart.created.token, &body(None, "final")) {
+            Err(ProgressError::Refused(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(told.contains("another one is in its place"), "{told}");
+        fs::remove_dir(&path).unwrap();
+        fs::rename(path.with_extension("moved"), &path).unwrap();
+        write(&path, "a", "2\n");
+        scene.record_in(&apart, &body(None, "final")).unwrap();
     }
 
     fn pr_16_a_state_that_is_damaged_is_not_integrated(room: Room) {

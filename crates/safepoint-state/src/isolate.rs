@@ -15,6 +15,7 @@ use safepoint_store::fault;
 
 use crate::checkpoint::Wanted;
 use crate::git::Repository;
+use crate::identity::IDENTITY;
 use crate::lock::{self, Hold};
 use crate::path::{self, TreePath};
 use crate::restore::{Plan, automatic_expiry, put_new_files};
@@ -98,8 +99,8 @@ impl State {
         durable::write(&place.join(ORIGIN), from, Access::Private)?;
         fault::point("isolate.begun");
         let project = origin.root.file_name().unwrap_or("files".as_ref());
-        // The name of our own note is not to be had.
-        let root = match project == ORIGIN {
+        // The names of our own notes are not to be had.
+        let root = match project == ORIGIN || project == IDENTITY {
             true => place.join("files"),
             false => place.join(project),
         };
@@ -109,6 +110,7 @@ impl State {
             None => false,
         };
         durable::create_directory(&root)?;
+        self.identify(origin, place, &root)?;
         fault::point("isolate.made");
         let ignored = match (&repository, worktree) {
             (Some(repository), true) => self.ignored(repository)?,
@@ -273,7 +275,7 @@ impl State {
         self.around.data.join("workspaces").join(trail)
     }
 
-    fn isolated_directory(&self, name: &str) -> Result<PathBuf, StateError> {
+    pub(crate) fn isolated_directory(&self, name: &str) -> Result<PathBuf, StateError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || !name.chars().all(plain) {
             let why = format!("`{name}` cannot be the name of a directory");
@@ -289,7 +291,7 @@ impl State {
             .flatten()
             .flatten()
             .map(|entry| entry.path())
-            .filter(|path| !path.ends_with(ORIGIN))
+            .filter(|path| !path.ends_with(ORIGIN) && !path.ends_with(IDENTITY))
             .collect();
         // The repository may be gone, or know nothing of it: then there is nothing to do.
         let repository = match (&origin, &self.around.git) {

@@ -16,6 +16,7 @@ pub mod edit;
 mod error;
 pub mod git;
 mod git_state;
+mod identity;
 mod isolate;
 pub mod left_out;
 mod lock;

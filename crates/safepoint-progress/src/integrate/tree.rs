@@ -110,6 +110,15 @@ impl Progress {
                 "the work was made from `{origin}`, not from `{here}`"
             ));
         }
+        if !ground
+            .state
+            .is_origin(place.workspace.as_str(), ground.origin)?
+        {
+            let (origin, path) = (place.origin.display(), place.path.display());
+            return refused(format!(
+                "`{origin}` is not the directory that the work was made from: another one is in its place; bring that one back there, or take the files from `{path}`"
+            ));
+        }
         let Some(snapshot) = &record.snapshot else {
             return refused(format!(
                 "`{}` does not say which state it stands for",
