@@ -193,6 +193,73 @@ fn pr_32_a_conflict_is_decided_and_nothing_is_overwritten_before() {
 }
 
 #[test]
+fn pr_40_edits_made_after_a_killed_integration_are_kept_by_whoever_comes_next() {
+    use std::os::unix::process::ExitStatusExt;
+    let (env, root) = project();
+    let (agent, directory) = apart(&env, &root);
+    for number in 0..8 {
+        fs::write(directory.join(format!("n{number}")), "new\n").unwrap();
+    }
+    change(&directory, "notes.txt", "one", "ONE");
+    deliver(&env, &agent);
+    let integrate = ["workspace", "integrate", &agent.id, "--no-tui"];
+    // In the order of their names: some are there, `notes.txt` is not written yet.
+    let killed = env
+        .command(&integrate)
+        .env("SAFEPOINT_FAULT", "restore.step:5")
+        .output()
+        .unwrap();
+    assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
+    let edited = |name: &str| {
+        let path = env.project().join(name);
+        let text = fs::read_to_string(&path).unwrap() + "USER EDIT\n";
+        fs::write(&path, &text).unwrap();
+        text
+    };
+    let (first, last) = (edited("n0"), edited("notes.txt"));
+    let next = env.run(&["workspace", "list"]);
+    assert_eq!(next.code, 0, "{next:?}");
+    for name in ["`n0`", "`notes.txt`", "taken back"] {
+        assert!(next.stderr.contains(name), "{next:?}");
+    }
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).ok();
+    assert_eq!(
+        (read("n0"), read("notes.txt"), read("n1")),
+        (Some(first), Some(last), None)
+    );
+    // Nothing was taken over, and it can be tried again: `n0` is there twice now.
+    let (code, reply) = run(&env, &["workspace", "recover"]);
+    assert_eq!(code, 0, "{reply}");
+    let (code, reply) = run(&env, &integrate);
+    assert_eq!(code, 9, "{reply}");
+    let (code, reply) = run(
+        &env,
+        &["workspace", "resolve", &agent.id, "c1", "--use", "ours"],
+    );
+    assert_eq!(code, 0, "{reply}");
+    assert_eq!(notes(&env), "ONE\ntwo\nthree\nfour\nfive\nUSER EDIT\n");
+    assert_eq!(read("n1").as_deref(), Some("new\n"));
+}
+
+#[test]
+fn pr_32_names_that_are_no_text_and_links_that_lead_out_are_taken_over() {
+    use std::os::unix::ffi::OsStrExt;
+    let (env, root) = project();
+    let (agent, directory) = apart(&env, &root);
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    fs::write(directory.join(name), "x\n").unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", directory.join("out")).unwrap();
+    deliver(&env, &agent);
+    let done = env.run(&["workspace", "integrate", &agent.id, "--no-tui"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(
+        done.stderr.contains("`out` is a link that leads out"),
+        "{done:?}"
+    );
+    assert!(env.project().join(name).exists());
+}
+
+#[test]
 fn pr_32_integration_is_an_action_that_passes_the_gates() {
     let (env, root) = project();
     env.write("project/safepoint.yaml", "atlases: [atlas.yaml]\n");
