@@ -19,7 +19,7 @@ use safepoint_progress::integrate::{
 };
 use safepoint_progress::signal::SignalType;
 use safepoint_progress::state::State;
-use safepoint_progress::{Apart, Created, ProgressError};
+use safepoint_progress::{Apart, Beginning, Created, ProgressError, create_apart};
 use safepoint_state::{Goal, Progress as Looking};
 use safepoint_store::{Durability, StoreError};
 use safepoint_trail::{Draft, Kind, Stream, TrailError};
@@ -694,6 +694,34 @@ on_every_store! {
         assert_eq!(ended.result, Some(Outcome::ConflictResolved));
         assert_eq!((scene.read("a").as_str(), scene.read("atlas/rules.yaml").as_str()), ("theirs\n", "1\n"));
         assert!(!origin.root.join("safepoint.yaml").exists());
+    }
+
+    fn pr_32_work_below_what_has_ended_goes_to_the_nearest_that_has_not(room: Room) {
+        let scene = Scene::open(&room, 22);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let middle = scene.apart(&root);
+        let below = Beginning::Below(&middle.created.workspace_id, "worker".parse().unwrap());
+        let from = scene::directory(&middle.place.path);
+        let child = create_apart(&scene.progress, &scene.state, &from, &below, &scene::given("work"), &ada()).unwrap();
+        write(&child.place.path, "b", "new\n");
+        scene.record_in(&child, &body(None, "final")).unwrap();
+        write(&middle.place.path, "a", "2\n");
+        scene.record_in(&middle, &body(None, "final")).unwrap();
+        scene.complete(&middle.created);
+        let (id, above) = (&child.created.workspace_id, &middle.created.workspace_id);
+        // Nothing is left behind without a word.
+        assert!(refusal(scene.integrate(&wish(above, Strategy::Layered))).contains(id.as_str()));
+        scene.progress.move_to(above, State::Failed, None, &ada()).unwrap();
+        assert_eq!(state(&scene, id), State::Failed);
+        assert_eq!(scene.progress.brought_to(&child.place).unwrap(), scene.origin().root);
+        let salvage = Wish { mode: Mode::Salvage, ..wish(id, Strategy::Evaluated) };
+        let one = scene.integrate(&salvage).unwrap();
+        assert_eq!((one.result, &one.target), (Some(Outcome::Success), &root.workspace_id));
+        assert_eq!((scene.read("a").as_str(), scene.read("b").as_str()), ("1\n", "new\n"));
+        // With nobody left above, nobody takes it over.
+        scene.progress.move_to(&root.workspace_id, State::Failed, None, &ada()).unwrap();
+        assert!(refusal(scene.integrate(&salvage)).contains("everything above"));
     }
 
     fn pr_31_a_salvage_with_conflicts_says_so_in_every_entry(room: Room) {

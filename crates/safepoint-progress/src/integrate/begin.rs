@@ -9,9 +9,12 @@ use serde_json::json;
 
 use super::end::is_stale;
 use super::tree::Looked;
-use super::{Bringing, Conflict, ConflictType, Ground, Integration, Mode, Step, Strategy, Wish};
+use super::{
+    Bringing, Conflict, ConflictType, Ground, Integration, Mode, Step, Strategy, Wish, taker,
+};
 use crate::chain::opened;
 use crate::error::without_nul;
+use crate::moves::living_children;
 use crate::place::Place;
 use crate::record::{Confidence, Record};
 use crate::role::BaseRole;
@@ -325,12 +328,16 @@ pub(super) fn again(
 fn choose(sql: &mut dyn Sql, wish: &Wish<'_>) -> Result<Result<Chosen, String>, ProgressError> {
     let id = wish.source;
     let made = table::made(sql, id)?;
-    let Some(parent) = &made.parent else {
+    if made.parent.is_none() {
         return Ok(Err(format!(
             "`{id}` is a root: there is nothing that could take it over"
         )));
+    }
+    let Some(target) = taker::of(sql, &made)?.target else {
+        return Ok(Err(format!(
+            "everything above `{id}` has ended: nothing is left that could take it over"
+        )));
     };
-    let target = table::made(sql, parent)?;
     if let Some(why) = unfit(sql, wish, &target)? {
         return Ok(Err(why));
     }
@@ -416,11 +423,11 @@ fn unfit(
             "only the strategy `evaluated` takes findings".to_owned(),
         ));
     }
-    let (above, _) = table::standing(sql, &target.id)?;
-    if above.state.is_terminal() {
+    if wish.mode == Mode::Normal
+        && let Some(child) = living_children(sql, id)?.first()
+    {
         return Ok(Some(format!(
-            "`{}` is {}: it takes nothing over",
-            target.id, above.state
+            "`{child}` below `{id}` has not ended: integrate it first, or fail it"
         )));
     }
     for one in table::open_integrations_with(sql, &target.id)? {

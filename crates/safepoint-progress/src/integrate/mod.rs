@@ -11,6 +11,7 @@ mod end;
 mod proof;
 mod recover;
 mod resolve;
+mod taker;
 mod tree;
 
 use safepoint_model::{ActionId, RecordId, Timestamp, WorkspaceId};
@@ -123,7 +124,7 @@ pub struct Finding {
 pub struct Integration {
     /// The workspace whose work is taken over.
     pub source: WorkspaceId,
-    /// Its parent.
+    /// The one that takes it over: its parent, or the nearest above it that has not ended.
     pub target: WorkspaceId,
     /// The how manyeth integration of the parent this is.
     pub turn: i64,

@@ -104,11 +104,10 @@ impl Progress {
                 "`{id}` has a directory: the one it was made from is needed"
             ));
         };
-        if ground.origin.root != place.origin {
-            let (here, origin) = (ground.origin.root.display(), place.origin.display());
-            return refused(format!(
-                "the work was made from `{origin}`, not from `{here}`"
-            ));
+        let origin = self.brought_to(place)?;
+        if ground.origin.root != origin {
+            let (here, origin) = (ground.origin.root.display(), origin.display());
+            return refused(format!("the work belongs to `{origin}`, not to `{here}`"));
         }
         if !ground
             .state

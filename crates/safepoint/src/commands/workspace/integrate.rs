@@ -269,7 +269,7 @@ impl Over {
     ) -> Result<Self, CliError> {
         let place = progress.place(id)?;
         if let Some(place) = &place {
-            context.move_to_root(&place.origin)?;
+            context.move_to_root(&progress.brought_to(place)?)?;
         }
         let mut flags = Flags::of_session(None);
         flags.no_tui = asking.no_tui;

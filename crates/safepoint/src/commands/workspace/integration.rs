@@ -40,7 +40,7 @@ pub(crate) struct IntegrationReply {
 pub(crate) struct IntegrationDocument {
     /// The workspace whose work is taken over.
     source: String,
-    /// Its parent.
+    /// The one that takes it over: its parent, or the nearest above it that has not ended.
     target: String,
     /// The how manyeth integration of the parent this is.
     turn: i64,
