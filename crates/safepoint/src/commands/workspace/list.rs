@@ -36,6 +36,7 @@ pub(crate) struct WorkspaceList {
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let progress = context.progress()?;
     let mut workspaces = progress.workspaces()?;
+    let is_empty = workspaces.is_empty();
     if let Some(prefix) = &arguments.run {
         let run = progress.workspace(&progress.find(prefix)?)?.run;
         workspaces.retain(|workspace| workspace.run == run);
@@ -56,9 +57,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let reply = WorkspaceList { workspaces };
     context.console.value(&reply, |reply| show(reply, width))?;
     if reply.workspaces.is_empty() {
-        context
-            .console
-            .say("no workspaces; `safepoint workspace create --role coordinator` begins a run");
+        context.console.say(match is_empty {
+            true => "no workspaces; `safepoint workspace create --role coordinator` begins a run",
+            false => "no workspace is like that; `safepoint workspace list` shows all",
+        });
     }
     Ok(Exit::Done)
 }

@@ -18,7 +18,7 @@ use crate::error::CliError;
 pub(crate) struct Arguments {
     /// The workspace; the beginning of its id is enough
     workspace: String,
-    /// Where it is to go: active, blocked, suspended, integrating, closed, failed …
+    /// Where it is to go: active, blocked, suspended or failed; integrations do the rest
     state: State,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -73,10 +73,11 @@ pub(super) fn print_state(context: &mut Context, reply: StateReply) -> Result<Ex
 pub(crate) fn migrate(context: &mut Context, arguments: &One) -> Result<Exit, CliError> {
     let (progress, id) = open(context, &arguments.workspace)?;
     let created = progress.migrate(&id, &context.actor()?)?;
+    let place = progress.place(&id)?;
     let reply = CreateReply {
         workspace_id: created.workspace_id.to_string(),
         token: created.token,
-        path: None,
+        path: place.map(|place| place.path.display().to_string()),
     };
     print(context, &reply)?;
     Ok(Exit::Done)
