@@ -78,7 +78,7 @@ impl Progress {
         by: &Actor,
     ) -> Result<Created, ProgressError> {
         if let Some(fault) = given.fault(beginning) {
-            return Err(ProgressError::Refused(fault.to_owned()));
+            return Err(ProgressError::Invalid(fault.to_owned()));
         }
         let id = match given.place {
             Some(place) => place.workspace.clone(),
@@ -176,7 +176,7 @@ impl Progress {
         let (standing, _) = self.proved_standing(writing.sql(), parent)?;
         if standing.state.is_terminal() {
             let state = standing.state;
-            return Err(ProgressError::Refused(format!(
+            return Err(ProgressError::Unfit(format!(
                 "`{parent}` is {state}: nothing begins below it"
             )));
         }
@@ -184,7 +184,7 @@ impl Progress {
         match taxonomy.base_of(role) {
             Some(BaseRole::Worker | BaseRole::Observer) => {}
             Some(BaseRole::Coordinator) => {
-                return Err(ProgressError::Refused(
+                return Err(ProgressError::Invalid(
                     "a run has one coordinator, at its root".to_owned(),
                 ));
             }
@@ -210,7 +210,7 @@ fn fits(
         None => None,
     };
     if above.is_some_and(|above| above.path != place.origin) {
-        return Err(ProgressError::Refused(
+        return Err(ProgressError::Invalid(
             "a directory below a workspace with one is made from that one".to_owned(),
         ));
     }

@@ -35,6 +35,9 @@ pub enum ProgressError {
     /// Something is not where this could be done.
     #[error("{0}")]
     Unfit(String),
+    /// What was asked for cannot be meant.
+    #[error("{0}")]
+    Invalid(String),
     /// A rule says no.
     #[error("{0}")]
     Refused(String),

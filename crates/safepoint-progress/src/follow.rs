@@ -93,7 +93,7 @@ impl Progress {
     ) -> Result<(), ProgressError> {
         let (from, number) = table::task_standing(writing.sql(), id)?;
         if !from.may_become(to) {
-            return Err(ProgressError::Refused(format!(
+            return Err(ProgressError::Unfit(format!(
                 "a task that is {from} cannot become {to}"
             )));
         }

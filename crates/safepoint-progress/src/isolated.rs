@@ -89,7 +89,7 @@ pub fn checkpoint_in(
             "`{}` is not the directory of `{id}`",
             directory.root.display()
         );
-        return Err(ProgressError::Refused(why));
+        return Err(ProgressError::Invalid(why));
     }
     if !state.is_isolated(id.as_str(), &directory.root)? {
         let why = format!(
@@ -213,7 +213,7 @@ pub fn remove_apart(
     if !standing.is_terminal() {
         let why =
             format!("`{id}` is {standing}: its directory is removed when it is closed or failed");
-        return Err(ProgressError::Refused(why));
+        return Err(ProgressError::Unfit(why));
     }
     let mut removed = Removed {
         checkpoint: None,

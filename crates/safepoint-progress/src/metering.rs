@@ -71,7 +71,7 @@ impl Progress {
         if tokens.is_some_and(|tokens| tokens > MAX_INTEGER)
             || cost.is_some_and(|cost| !meter::is_cost(cost))
         {
-            return Err(ProgressError::Refused(
+            return Err(ProgressError::Invalid(
                 "tokens and cost are numbers from 0 on, and not beyond 2^53".to_owned(),
             ));
         }

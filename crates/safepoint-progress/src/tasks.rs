@@ -28,7 +28,7 @@ impl Progress {
         by: &Actor,
     ) -> Result<Task, ProgressError> {
         if title.trim().is_empty() || title.len() > LONGEST_TITLE || title.contains('\0') {
-            return Err(ProgressError::Refused(format!(
+            return Err(ProgressError::Invalid(format!(
                 "a title has 1 to {LONGEST_TITLE} bytes, is not blank and holds no NUL character"
             )));
         }
@@ -86,7 +86,7 @@ impl Progress {
                 self.task_entry(writing, id, "task_dependency_refused", by, |time| {
                     json!({"task_id": id, "dependency": on, "reason": reason, "timestamp": time})
                 })?;
-                return Ok(Err(ProgressError::Refused(detail)));
+                return Ok(Err(ProgressError::Unfit(detail)));
             }
             let known = table::dependencies_of(writing.sql(), id)?;
             if !known.contains(on) {
@@ -192,7 +192,7 @@ impl Progress {
                 "workspace_id": workspace, "timestamp": time,
             })
         })?;
-        Ok(Err(ProgressError::Refused(detail)))
+        Ok(Err(ProgressError::Unfit(detail)))
     }
 
     /// Gives a task that is [`assignable`](Self::assignable) to a workspace.
@@ -233,7 +233,7 @@ impl Progress {
                         "timestamp": time,
                     })
                 })?;
-                return Ok(Err(ProgressError::Refused(format!(
+                return Ok(Err(ProgressError::Unfit(format!(
                     "a task that is {state} cannot be {}",
                     match reason {
                         "retry" => "tried again: it has not failed",

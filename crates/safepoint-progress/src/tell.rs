@@ -27,7 +27,7 @@ impl Progress {
         without_nul("a reason", reason)?;
         without_nul("what a signal is about", about)?;
         if kind.needs_reason() && reason.is_none_or(|reason| reason.trim().is_empty()) {
-            return Err(ProgressError::Refused(format!(
+            return Err(ProgressError::Invalid(format!(
                 "the signal `{kind}` needs a reason"
             )));
         }

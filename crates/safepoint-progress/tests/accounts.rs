@@ -46,7 +46,7 @@ on_every_store! {
         assert_eq!(told[0].1["budget"], json!({"tokens": 7, "wall_time": 60, "cost": 0.25, "checkpoint_bytes": 9}));
         assert_eq!((&told[0].1["timeout"], &told[0].1["task"]), (&json!(found.timeout), &json!(null)));
         let refused = |beginning: &Beginning<'_>, given: Given<'_>| {
-            assert!(matches!(progress.create(beginning, &given, &ada()), Err(ProgressError::Refused(_))));
+            assert!(matches!(progress.create(beginning, &given, &ada()), Err(ProgressError::Invalid(_))));
         };
         let empty = Taxonomy::empty();
         refused(&Beginning::Root(&empty), Given { budget, ..Given::default() });

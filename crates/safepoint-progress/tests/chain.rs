@@ -126,7 +126,7 @@ on_every_store! {
         assert_eq!((&told["role"], &told["taxonomy"]["id"]), (&json!("coordinator"), &json!("")));
         assert_eq!(progress.children(&root.workspace_id).unwrap()[0].workspace_id, child.workspace_id);
         let second = Beginning::Below(&root.workspace_id, "coordinator".parse().unwrap());
-        assert!(matches!(progress.create(&second, &given(None), &ada()), Err(ProgressError::Refused(_))));
+        assert!(matches!(progress.create(&second, &given(None), &ada()), Err(ProgressError::Invalid(_))));
         let strange = Beginning::Below(&root.workspace_id, "pilot".parse().unwrap());
         assert!(matches!(progress.create(&strange, &given(None), &ada()), Err(ProgressError::NotFound { .. })));
     }

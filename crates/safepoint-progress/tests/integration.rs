@@ -50,7 +50,9 @@ fn done_apart(scene: &Scene, root: &Created, work: impl FnOnce(&std::path::Path)
 
 fn refusal(result: Result<Integration, ProgressError>) -> String {
     match result.unwrap_err() {
-        ProgressError::Refused(why) | ProgressError::Unfit(why) => why,
+        ProgressError::Refused(why) | ProgressError::Unfit(why) | ProgressError::Invalid(why) => {
+            why
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -129,7 +129,7 @@ on_every_store! {
         let text = claimed(None, "final", &["a"]).to_string();
         assert!(matches!(scene.progress.checkpoint(id, token, text.as_bytes(), None, None), Err(ProgressError::Refused(_))));
         let elsewhere = checkpoint_in(&scene.progress, &scene.state, &scene.origin(), id, token, text.as_bytes(), None);
-        assert!(matches!(elsewhere, Err(ProgressError::Refused(_))));
+        assert!(matches!(elsewhere, Err(ProgressError::Invalid(_))));
     }
 
     fn pr_07_snapshots_of_records_are_never_collected(room: Room) {
@@ -157,7 +157,7 @@ on_every_store! {
         let id = &work.created.workspace_id;
         let here = directory(&work.place.path);
         let remove = || remove_apart(&scene.progress, &scene.state, &here, id, Unheld::Keep, &ada());
-        assert!(matches!(remove(), Err(ProgressError::Refused(_))));
+        assert!(matches!(remove(), Err(ProgressError::Unfit(_))));
         assert_eq!(scene.progress.clear_apart(&scene.state).unwrap(), 0);
         write(&work.place.path, "unrecorded", "x\n");
         scene.progress.move_to(id, State::Failed, Some("aborted_by_coordinator"), &ada()).unwrap();

@@ -60,7 +60,10 @@ fn take_over(progress: &Progress, worker: &Created) {
 }
 
 fn is_refused(result: Result<Task, ProgressError>) -> bool {
-    matches!(result, Err(ProgressError::Refused(_)))
+    matches!(
+        result,
+        Err(ProgressError::Unfit(_) | ProgressError::Invalid(_))
+    )
 }
 
 on_every_store! {
@@ -183,7 +186,7 @@ on_every_store! {
         assert!(is_refused(progress.assign(&two, &idle.workspace_id, &ada())));
         let beginning = Beginning::Below(&root.workspace_id, "worker".parse().unwrap());
         let made = progress.create(&beginning, &Given { task: Some(&two), ..Given::default() }, &ada());
-        assert!(matches!(made, Err(ProgressError::Refused(_))));
+        assert!(matches!(made, Err(ProgressError::Unfit(_))));
         let found = told(&room, &trail, before);
         assert_eq!(kinds(&found), ["task_state_refused", "task_state_refused"]);
         assert_eq!(found[1].1["reason"], json!("dependencies_not_completed"));

@@ -321,7 +321,7 @@ fn pr_04_an_agent_tells_its_parent_and_moves_with_it() {
     let root = root(&env);
     let worker = below(&env, &root, "worker");
     let (code, reply) = signal(&env, &worker, &["blocked"]);
-    assert_eq!(code, 2, "without a reason: {reply}");
+    assert_eq!(code, 7, "without a reason: {reply}");
     let (code, reply) = signal(&env, &worker, &["blocked", "--reason", "no key"]);
     assert_eq!((code, &reply["state"]), (0, &json!("blocked")), "{reply}");
     assert_eq!(reply["signal"]["delivered_to"], json!(root.id));

@@ -369,9 +369,9 @@ fn pr_31_without_a_final_record_it_is_failed_and_salvaged() {
     complete(&env, &worker);
     let integrate = ["workspace", "integrate", &worker.id, "--no-tui"];
     let (code, refused) = run(&env, &integrate);
-    assert_eq!(code, 2, "{refused}");
+    assert_eq!(code, 9, "{refused}");
     env.json(&["workspace", "decline", &worker.id, "--revise"]);
-    assert_eq!(run(&env, &integrate).0, 2, "it has failed");
+    assert_eq!(run(&env, &integrate).0, 9, "it has failed");
     let done = env.json(&[&integrate[..], &["--salvage"]].concat());
     let one = &done["integration"];
     assert_eq!(
@@ -420,13 +420,22 @@ fn pr_07_in_a_repository_it_is_a_worktree_and_is_removed_at_the_end() {
     git(&env.project(), &["init", "-q", "-b", "main"]);
     git(&env.project(), &["add", "-A"]);
     git(&env.project(), &["commit", "-qm", "first"]);
-    let (agent, directory) = apart(&env, &root);
+    let (mut agent, directory) = apart(&env, &root);
     assert!(directory.join(".git").is_file(), "a worktree");
+    let moved = env.json(&["workspace", "migrate", &agent.id]);
+    assert_eq!(text(&moved["path"]), directory.display().to_string());
+    agent.token = text(&moved["token"]);
+    let none = env.run(&["workspace", "list", "--confidence", "low"]);
+    assert!(
+        none.stderr.contains("no workspace is like that"),
+        "{}",
+        none.stderr
+    );
     change(&directory, "notes.txt", "one", "ONE");
     deliver(&env, &agent);
     assert_eq!(
         run(&env, &["workspace", "remove", &agent.id]).0,
-        2,
+        9,
         "not yet"
     );
     env.json(&["workspace", "integrate", &agent.id, "--no-tui"]);
@@ -519,7 +528,7 @@ fn pr_34_a_task_follows_its_workspace_to_the_end() {
     let other = below(&env, &root, "worker");
     assert_eq!(
         run(&env, &["task", "assign", &second, &other.id]).0,
-        2,
+        9,
         "it waits"
     );
     let made = record(&env, &worker, "deliver", &Value::Null, "final");
@@ -537,7 +546,18 @@ fn pr_34_a_task_follows_its_workspace_to_the_end() {
     let assigned = env.json(&["task", "assign", &second, &other.id]);
     assert_eq!(assigned["task"]["status"], "in_progress");
     env.json(&["task", "cancel", &second]);
-    assert_eq!(run(&env, &["task", "retry", &second]).0, 2);
+    assert_eq!(run(&env, &["task", "retry", &second]).0, 9);
+    let (code, blank) = run(&env, &["task", "create", "  "]);
+    assert_eq!(
+        (code, &blank["error"]["name"]),
+        (7, &json!("INVALID_INPUT"))
+    );
+    let again = ["workspace", "integrate", &worker.id, "--no-tui"];
+    let (code, closed) = run(&env, &again);
+    assert_eq!(
+        (code, &closed["error"]["name"]),
+        (9, &json!("WORKSPACE_STATE"))
+    );
     let listed = env.json(&["task", "list", "--status", "cancelled"]);
     assert_eq!(listed["tasks"][0]["task_id"], json!(second));
 }

@@ -129,7 +129,8 @@ impl Progress {
                 Ok(chosen) if chosen.stored.id == record.id.as_str() => chosen,
                 Ok(_) => {
                     let why = "another checkpoint has become the newest final one; ask again";
-                    return Ok(Err(self.refuse_in(writing, wish, why.to_owned(), by)?));
+                    let why = unfit(why.to_owned());
+                    return Ok(Err(self.refuse_in(writing, wish, why, by)?));
                 }
                 Err(why) => return Ok(Err(self.refuse_in(writing, wish, why, by)?)),
             };
@@ -274,7 +275,7 @@ impl Progress {
     fn refused(
         &self,
         wish: &Wish<'_>,
-        why: String,
+        why: ProgressError,
         by: &Actor,
     ) -> Result<ProgressError, ProgressError> {
         self.trail.write(Durability::Sync, |writing| {
@@ -286,7 +287,7 @@ impl Progress {
         &self,
         writing: &mut Writing<'_>,
         wish: &Wish<'_>,
-        why: String,
+        why: ProgressError,
         by: &Actor,
     ) -> Result<ProgressError, ProgressError> {
         let timestamp = self.moment(writing)?;
@@ -297,10 +298,10 @@ impl Progress {
             action_id: None,
             body: json!({
                 "source": wish.source, "mode": wish.mode, "strategy": wish.strategy,
-                "reason": why, "timestamp": timestamp,
+                "reason": why.to_string(), "timestamp": timestamp,
             }),
         })?;
-        Ok(ProgressError::Refused(why))
+        Ok(why)
     }
 }
 
@@ -325,35 +326,38 @@ pub(super) fn again(
 }
 
 /// Which record it is, or why there is none.
-fn choose(sql: &mut dyn Sql, wish: &Wish<'_>) -> Result<Result<Chosen, String>, ProgressError> {
+fn choose(
+    sql: &mut dyn Sql,
+    wish: &Wish<'_>,
+) -> Result<Result<Chosen, ProgressError>, ProgressError> {
     let id = wish.source;
     let made = table::made(sql, id)?;
     if made.parent.is_none() {
-        return Ok(Err(format!(
+        return Ok(Err(unfit(format!(
             "`{id}` is a root: there is nothing that could take it over"
-        )));
+        ))));
     }
     let Some(target) = taker::of(sql, &made)?.target else {
-        return Ok(Err(format!(
+        return Ok(Err(unfit(format!(
             "everything above `{id}` has ended: nothing is left that could take it over"
-        )));
+        ))));
     };
-    if let Some(why) = unfit(sql, wish, &target)? {
+    if let Some(why) = in_the_way(sql, wish, &target)? {
         return Ok(Err(why));
     }
     let newest_final = table::newest_final(sql, id)?;
     let stored = match (wish.mode, wish.record) {
         (Mode::Normal, wanted) => {
             let Some(newest) = newest_final else {
-                return Ok(Err(format!(
+                return Ok(Err(unfit(format!(
                     "`{id}` has no final checkpoint: fail it, and salvage what can be used of it"
-                )));
+                ))));
             };
             if wanted.is_some_and(|wanted| wanted.as_str() != newest.id) {
-                return Ok(Err(format!(
+                return Ok(Err(unfit(format!(
                     "only the newest final checkpoint of `{id}` is integrated, which is `{}`",
                     newest.id
-                )));
+                ))));
             }
             newest
         }
@@ -362,9 +366,9 @@ fn choose(sql: &mut dyn Sql, wish: &Wish<'_>) -> Result<Result<Chosen, String>, 
             None => match table::head(sql, id)? {
                 Some(head) => head,
                 None => {
-                    return Ok(Err(format!(
+                    return Ok(Err(unfit(format!(
                         "`{id}` has no checkpoint that could be salvaged"
-                    )));
+                    ))));
                 }
             },
         },
@@ -372,7 +376,7 @@ fn choose(sql: &mut dyn Sql, wish: &Wish<'_>) -> Result<Result<Chosen, String>, 
             let mut chain = table::chain(sql, id)?.into_iter();
             match chain.find(|stored| stored.id == wanted.as_str()) {
                 Some(stored) => stored,
-                None => return Ok(Err(format!("`{wanted}` is no checkpoint of `{id}`"))),
+                None => return Ok(Err(unfit(format!("`{wanted}` is no checkpoint of `{id}`")))),
             }
         }
     };
@@ -385,12 +389,16 @@ fn choose(sql: &mut dyn Sql, wish: &Wish<'_>) -> Result<Result<Chosen, String>, 
     }))
 }
 
+fn unfit(why: String) -> ProgressError {
+    ProgressError::Unfit(why)
+}
+
 /// Why what is wished cannot begin now.
-fn unfit(
+fn in_the_way(
     sql: &mut dyn Sql,
     wish: &Wish<'_>,
     target: &Made,
-) -> Result<Option<String>, ProgressError> {
+) -> Result<Option<ProgressError>, ProgressError> {
     let id = wish.source;
     let (standing, _) = table::standing(sql, id)?;
     let state = standing.state;
@@ -412,30 +420,29 @@ fn unfit(
         )),
     };
     if why.is_some() {
-        return Ok(why);
+        return Ok(why.map(unfit));
     }
     if wish.mode == Mode::Salvage && wish.strategy != Strategy::Evaluated {
         let why = "what a failed workspace left is only integrated with the strategy `evaluated`";
-        return Ok(Some(why.to_owned()));
+        return Ok(Some(ProgressError::Invalid(why.to_owned())));
     }
     if wish.strategy != Strategy::Evaluated && !wish.findings.is_empty() {
-        return Ok(Some(
-            "only the strategy `evaluated` takes findings".to_owned(),
-        ));
+        let why = "only the strategy `evaluated` takes findings";
+        return Ok(Some(ProgressError::Invalid(why.to_owned())));
     }
     if wish.mode == Mode::Normal
         && let Some(child) = living_children(sql, id)?.first()
     {
-        return Ok(Some(format!(
+        return Ok(Some(unfit(format!(
             "`{child}` below `{id}` has not ended: integrate it first, or fail it"
-        )));
+        ))));
     }
     for one in table::open_integrations_with(sql, &target.id)? {
         if one.target == target.id && !is_stale(sql, &one)? {
-            return Ok(Some(format!(
+            return Ok(Some(unfit(format!(
                 "`{}` is taking over `{}`: one after the other",
                 one.target, one.source
-            )));
+            ))));
         }
     }
     Ok(None)

@@ -19,7 +19,7 @@ impl Progress {
             let found = again(writing, one)?;
             if found.result == Some(Outcome::Aborted) {
                 let actions: Vec<&str> = found.actions.iter().map(|id| id.as_str()).collect();
-                return Err(ProgressError::Refused(format!(
+                return Err(ProgressError::Unfit(format!(
                     "the integration of `{}` was given up meanwhile; `safepoint undo {}` takes the change of the directory back",
                     found.source,
                     actions.join(" ")
@@ -44,7 +44,7 @@ impl Progress {
     ) -> Result<(), ProgressError> {
         if !one.is_settled() {
             let why = format!("`{}` has conflicts that nobody resolved yet", one.source);
-            return Err(ProgressError::Refused(why));
+            return Err(ProgressError::Unfit(why));
         }
         let result = match one.conflicts.is_empty() {
             true => Outcome::Success,

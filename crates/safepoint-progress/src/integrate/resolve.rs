@@ -114,7 +114,7 @@ impl Progress {
         ground: &Ground<'_>,
         by: &Actor,
     ) -> Result<Step, ProgressError> {
-        let refused = |why: String| Err(ProgressError::Refused(why));
+        let refused = |why: String| Err(ProgressError::Unfit(why));
         self.drop_stale(source, by)?;
         let Some(one) = self.open_integration(source)? else {
             return refused(format!("`{source}` is not being integrated"));
@@ -269,7 +269,7 @@ impl Progress {
         ) {
             let why =
                 format!("`{source}` is {standing}: there is no result that could be declined");
-            return Err(ProgressError::Refused(why));
+            return Err(ProgressError::Unfit(why));
         }
         self.move_to(source, WorkspaceState::Failed, Some(reason), by)?;
         Ok(())
@@ -317,7 +317,7 @@ fn open(writing: &mut Writing<'_>, source: &WorkspaceId) -> Result<Integration, 
     let found = table::open_integrations_with(writing.sql(), source)?;
     let mut own = found.into_iter().filter(|one| one.source == *source);
     own.next()
-        .ok_or_else(|| ProgressError::Refused(format!("`{source}` is not being integrated")))
+        .ok_or_else(|| ProgressError::Unfit(format!("`{source}` is not being integrated")))
 }
 
 /// The conflict that a decision is about, if it can be decided so.
@@ -325,7 +325,7 @@ fn found<'a>(
     one: &'a Integration,
     decision: &Resolve<'_>,
 ) -> Result<(i64, &'a Conflict), ProgressError> {
-    let refused = |why: String| Err(ProgressError::Refused(why));
+    let invalid = |why: String| Err(ProgressError::Invalid(why));
     let name = decision.conflict;
     let conflict = one.conflicts.iter().find(|one| one.id == name);
     let (Some(conflict), Some(number)) = (conflict, number_of(name)) else {
@@ -335,25 +335,27 @@ fn found<'a>(
         });
     };
     match (decision.strategy, decision.choice) {
-        (Settling::Timeout, _) => refused("only time itself runs out".to_owned()),
+        (Settling::Timeout, _) => invalid("only time itself runs out".to_owned()),
         (Settling::Rework, None) => Ok((number, conflict)),
         (Settling::Rework, Some(_)) => {
-            refused("work that is done again leaves nothing to choose".to_owned())
+            invalid("work that is done again leaves nothing to choose".to_owned())
         }
-        (_, None) => refused(format!(
+        (_, None) => invalid(format!(
             "say what becomes of `{name}`: `ours`, `theirs`, `merged` or a content"
         )),
-        (_, Some(choice)) if conflict.is_rule() && choice != Choice::Ours => refused(format!(
-            "`{}` says what agents may do, and no integration changes that: decide `{name}` for `ours`, and write it yourself where it is wanted",
-            crate::record::shown_path(conflict.path.as_deref().unwrap_or_default())
-        )),
+        (_, Some(choice)) if conflict.is_rule() && choice != Choice::Ours => {
+            Err(ProgressError::Refused(format!(
+                "`{}` says what agents may do, and no integration changes that: decide `{name}` for `ours`, and write it yourself where it is wanted",
+                crate::record::shown_path(conflict.path.as_deref().unwrap_or_default())
+            )))
+        }
         (_, Some(Choice::Merged)) if conflict.raw.is_some() && !conflict.mergeable => {
-            refused(format!("the changes of `{name}` do not fit line by line"))
+            invalid(format!("the changes of `{name}` do not fit line by line"))
         }
         (_, Some(Choice::Content)) if decision.content.is_none() => {
-            refused(format!("the content for `{name}` is missing"))
+            invalid(format!("the content for `{name}` is missing"))
         }
-        (_, Some(choice)) if choice != Choice::Content && decision.content.is_some() => refused(
+        (_, Some(choice)) if choice != Choice::Content && decision.content.is_some() => invalid(
             format!("a content for `{name}` goes with the choice `content` alone"),
         ),
         _ => Ok((number, conflict)),

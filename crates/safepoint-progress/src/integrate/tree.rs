@@ -97,7 +97,7 @@ impl Progress {
         ),
         ground: Option<&Ground<'_>>,
     ) -> Result<Looked, ProgressError> {
-        let refused = |why: String| Err(ProgressError::Refused(why));
+        let refused = |why: String| Err(ProgressError::Unfit(why));
         let Some(ground) = ground else {
             let id = &place.workspace;
             return refused(format!(

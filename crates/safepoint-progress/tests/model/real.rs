@@ -513,7 +513,9 @@ fn perform(progress: &Progress, call: &Call) -> Reply {
 
 fn refusal(error: &ProgressError) -> Reply {
     let answer = match error {
-        ProgressError::Refused(_) | ProgressError::Unfit(_) => "refused",
+        ProgressError::Refused(_) | ProgressError::Unfit(_) | ProgressError::Invalid(_) => {
+            "refused"
+        }
         ProgressError::Move(_) => "no such move",
         ProgressError::NotTheAgent(_) => "not the agent",
         other => panic!("{other}"),

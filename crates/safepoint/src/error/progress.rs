@@ -42,6 +42,7 @@ pub(super) fn explain(error: &ProgressError) -> Explanation {
                 "`safepoint workspace show` tells where a workspace stands, `safepoint task show` where a task does",
             ),
         ),
+        ProgressError::Invalid(_) => (Code::InvalidInput, None, None),
         ProgressError::Refused(_) => (Code::ConstraintViolated, None, None),
         ProgressError::Unheld { id, .. } => (
             Code::ConstraintViolated,
