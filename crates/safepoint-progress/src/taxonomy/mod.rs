@@ -7,6 +7,7 @@
 mod check;
 mod document;
 mod places;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -69,12 +70,14 @@ impl Taxonomy {
 
     /// Reads a taxonomy, in YAML or JSON, or lists everything that is wrong with it.
     pub fn read(text: &str) -> Result<Self, Vec<Problem>> {
-        let document = match read_document(text) {
-            Ok(document) => document,
-            Err(problem) => return Err(vec![problem]),
+        let (mut problems, document) = match read_document(text) {
+            Ok(document) => (check::problems(&document), Some(document)),
+            Err(first) => match shape::problems(text) {
+                all if all.len() > 1 => (all, None),
+                _ => return Err(vec![first]),
+            },
         };
-        let mut problems = check::problems(&document);
-        if problems.is_empty() {
+        if let (true, Some(document)) = (problems.is_empty(), document) {
             return Ok(Self::of(document));
         }
         let places = places::of(text);

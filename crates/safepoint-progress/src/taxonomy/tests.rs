@@ -213,3 +213,27 @@ fn pr_03_all_mistakes_are_listed_and_nothing_is_loaded() {
         assert!(Taxonomy::read(text).is_err(), "{text:?}");
     }
 }
+
+#[test]
+fn pr_03_every_mistake_is_listed_also_where_the_shape_is_wrong() {
+    let text = "id: x\nversion: 1\nprotocol_version: \"9\"\nextra: 1\nroles:\n  - name: Bad Name\n    extends: worker\n  - name: good\n    extends: nobody\n    colour: red\n    shade: dark\n  - [list, worker]\ncheckpoint_types:\n  - name: review\n    permitted_roles: [good, missing]\n";
+    let problems = Taxonomy::read(text).unwrap_err();
+    let told: Vec<(Option<usize>, &str)> = problems
+        .iter()
+        .map(|problem| (problem.line, problem.message.as_str()))
+        .collect();
+    let lines: Vec<usize> = told.iter().filter_map(|(line, _)| *line).collect();
+    assert_eq!(lines, [3, 4, 6, 9, 10, 11, 12, 15], "{told:#?}");
+    assert!(
+        told.iter()
+            .any(|(_, message)| message.contains("`Bad Name`"))
+    );
+    assert!(
+        told.iter()
+            .any(|(_, message)| message.contains("no role `missing`"))
+    );
+    assert!(
+        told.iter()
+            .any(|(_, message)| message.contains("an object with named fields"))
+    );
+}
