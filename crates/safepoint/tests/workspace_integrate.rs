@@ -135,6 +135,18 @@ fn pr_32_two_agents_are_taken_over_one_after_the_other_and_undone() {
     env.json(&["undo", &text(&done["action_id"])]);
     assert_eq!(notes(&env), "one\ntwo\nthree\nfour\nFIVE\n");
     assert!(!env.project().join("new.txt").exists());
+
+    // The states say what happened; that it was taken back is said beside them.
+    let shown = |agent: &Agent| env.json(&["workspace", "show", &agent.id])["workspace"].clone();
+    let back = shown(&one);
+    assert_eq!(back["state"], "closed");
+    assert!(back["taken_back_by"].is_string(), "{back}");
+    assert_eq!(shown(&two)["taken_back_by"], json!(null));
+    let list = env.run(&["workspace", "list"]).stdout;
+    assert_eq!(list.matches("taken back").count(), 1, "{list}");
+    env.json(&["redo"]);
+    assert!(env.project().join("new.txt").exists());
+    assert_eq!(shown(&one)["taken_back_by"], json!(null));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod end;
 mod proof;
 mod recover;
 mod resolve;
+mod taken_back;
 mod taker;
 mod tree;
 

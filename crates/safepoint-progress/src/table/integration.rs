@@ -141,6 +141,19 @@ pub(crate) fn taken_over_since(
     )
 }
 
+/// The actions by which work was taken over, and whose it was, in the order in which it was.
+pub(crate) fn takeovers(sql: &mut dyn Sql) -> Result<Vec<(WorkspaceId, ActionId)>, StoreError> {
+    query_all(
+        sql,
+        "SELECT i.source, a.action FROM progress_integration_actions a \
+         JOIN progress_integrations i ON i.target = a.target AND i.turn = a.turn \
+         JOIN progress_integration_ends e ON e.target = a.target AND e.turn = a.turn \
+         WHERE e.result <> 'aborted' ORDER BY e.time, a.action",
+        &[],
+        |row| Ok((parsed(row.text(0)?, 0)?, parsed(row.text(1)?, 1)?)),
+    )
+}
+
 /// The turn that is next.
 pub(crate) fn next_turn(sql: &mut dyn Sql, target: &WorkspaceId) -> Result<i64, StoreError> {
     let ended = query_one(

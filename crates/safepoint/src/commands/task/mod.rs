@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::operator;
+use super::workspace::document::{TakenBack, taken_back};
 use crate::console::Mode;
 use crate::context::Context;
 use crate::error::CliError;
@@ -82,6 +83,8 @@ pub(crate) struct Assign {
 pub(crate) struct TaskReply {
     #[schemars(with = "TaskDocument")]
     task: Task,
+    /// The action that undid the integration of its result, if one did.
+    taken_back_by: Option<String>,
 }
 
 /// What `task list` prints.
@@ -136,10 +139,19 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Retry(one) => progress.retry(&find(&one.task)?, &by)?,
         Command::Cancel(one) => progress.cancel(&find(&one.task)?, &by)?,
     };
-    let reply = TaskReply { task };
-    context
-        .console
-        .value(&reply, |reply| show::page(&reply.task))?;
+    let taken_back = match task.status {
+        TaskState::Integrated => taken_back(context, &progress)?,
+        _ => TakenBack::new(),
+    };
+    let last = task.workspace_history.last();
+    let by = last.and_then(|workspace| taken_back.get(workspace));
+    let reply = TaskReply {
+        taken_back_by: by.map(ToString::to_string),
+        task,
+    };
+    context.console.value(&reply, |reply| {
+        show::page(&reply.task, reply.taken_back_by.as_deref())
+    })?;
     Ok(Exit::Done)
 }
 

@@ -23,7 +23,7 @@ pub(super) fn line(task: &Task, width: usize) -> String {
 }
 
 /// One task on a page.
-pub(super) fn page(task: &Task) -> String {
+pub(super) fn page(task: &Task, taken_back_by: Option<&str>) -> String {
     let style = style(task.status);
     let mut rows = vec![
         ("task", format!("{STRONG}{}{STRONG:#}", task.task_id)),
@@ -39,6 +39,9 @@ pub(super) fn page(task: &Task) -> String {
     }
     if let Some(result) = &task.checkpoint_ref {
         rows.push(("result", result.to_string()));
+    }
+    if let Some(action) = taken_back_by {
+        rows.push(("taken back", format!("by {action}")));
     }
     rows_of(&rows)
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use safepoint_model::text;
+use safepoint_model::{ActionId, WorkspaceId, text};
 use safepoint_progress::meter::Budget;
 use safepoint_progress::record::{Confidence, Record, Status, shown_path};
 use safepoint_progress::signal::Signal;
@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::console::{BAD, FAINT, GOOD, STRONG, WARNING, count};
+use crate::context::Context;
 use crate::error::CliError;
 
 /// A checkpoint in the chain of a workspace.
@@ -141,6 +142,8 @@ pub(crate) struct WorkspaceDocument {
     pub(crate) confidence: Option<Confidence>,
     /// Whether the end of its chain, or its final checkpoint, is not what was written.
     pub(crate) tampered: bool,
+    /// The action that undid the integration of its work, if one did.
+    pub(crate) taken_back_by: Option<String>,
 }
 
 impl WorkspaceDocument {
@@ -165,6 +168,7 @@ impl WorkspaceDocument {
             status: link.and_then(|link| link.status),
             confidence: link.and_then(|link| link.confidence),
             tampered: link.is_some_and(|link| link.tampered),
+            taken_back_by: None,
         }
     }
 
@@ -186,10 +190,25 @@ impl WorkspaceDocument {
     }
 }
 
+/// The workspaces whose integration was undone, with the action that did.
+pub(crate) type TakenBack = BTreeMap<WorkspaceId, ActionId>;
+
+/// What was taken over and then taken back.
+pub(crate) fn taken_back(
+    context: &mut Context,
+    progress: &Progress,
+) -> Result<TakenBack, CliError> {
+    match progress.took_over()? {
+        true => Ok(progress.taken_back(&context.state()?)?),
+        false => Ok(TakenBack::new()),
+    }
+}
+
 /// All workspaces with how far each is, the oldest first.
 pub(crate) fn documents(
     progress: &Progress,
     workspaces: Vec<Workspace>,
+    taken_back: &TakenBack,
 ) -> Result<Vec<WorkspaceDocument>, CliError> {
     let (links, places) = (progress.overview()?, progress.places()?);
     let links: BTreeMap<_, _> = links
@@ -201,6 +220,7 @@ pub(crate) fn documents(
         let place = places.iter().find(|place| place.workspace == id);
         WorkspaceDocument {
             path: place.map(|place| place.path.display().to_string()),
+            taken_back_by: taken_back.get(&id).map(ToString::to_string),
             ..WorkspaceDocument::new(workspace, links.get(&id).copied())
         }
     });

@@ -6,9 +6,9 @@ use safepoint_progress::state::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::document::{WorkspaceDocument, documents, state_word};
+use super::document::{WorkspaceDocument, documents, state_word, taken_back};
 use super::graph::Tree;
-use crate::console::{FAINT, Mode, STRONG};
+use crate::console::{FAINT, Mode, STRONG, WARNING};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -45,7 +45,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         let sure = arguments.confidence.is_none() || workspace.confidence == arguments.confidence;
         sure && arguments.state.is_none_or(|state| workspace.state == state)
     };
-    let mut workspaces = documents(&progress, workspaces)?;
+    let taken_back = taken_back(context, &progress)?;
+    let mut workspaces = documents(&progress, workspaces, &taken_back)?;
     workspaces.retain(wanted);
     if context.console.mode == Mode::Ndjson {
         for workspace in &workspaces {
@@ -83,6 +84,9 @@ pub(super) fn line(workspace: &WorkspaceDocument, rail: &str, width: usize) -> S
         text::line(&workspace.role).text,
         state_word(workspace.state),
     );
+    if workspace.taken_back_by.is_some() {
+        line.push_str(&format!("  {WARNING}taken back{WARNING:#}"));
+    }
     if workspace.parent.is_some() {
         line.push_str(&format!("  {}", workspace.progress()));
     }

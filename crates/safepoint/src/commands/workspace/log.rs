@@ -8,7 +8,7 @@ use safepoint_progress::record::Record;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::document::{RecordDocument, WorkspaceDocument, documents};
+use super::document::{RecordDocument, TakenBack, WorkspaceDocument, documents, taken_back};
 use super::graph::{self, Tree};
 use super::{list, open};
 use crate::console::Mode;
@@ -60,7 +60,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let workspace = progress.workspace(&id)?;
     let workspaces = match workspace.parent {
         Some(_) => Vec::new(),
-        None => whole_run(&progress, &workspace)?,
+        None => {
+            let taken_back = taken_back(context, &progress)?;
+            whole_run(&progress, &workspace, &taken_back)?
+        }
     };
     let found = progress.found(&id)?;
     let log = ChainLog {
@@ -101,6 +104,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
 fn whole_run(
     progress: &Progress,
     root: &safepoint_progress::Workspace,
+    taken_back: &TakenBack,
 ) -> Result<Vec<WorkspaceLog>, CliError> {
     let mut all = progress.workspaces()?;
     all.retain(|workspace| workspace.run == root.run);
@@ -108,7 +112,7 @@ fn whole_run(
         .iter()
         .map(|workspace| progress.found(&workspace.workspace_id))
         .collect::<Result<Vec<_>, _>>()?;
-    let documents = documents(progress, all)?;
+    let documents = documents(progress, all, taken_back)?;
     let together = documents.into_iter().zip(chains);
     Ok(together
         .map(|(workspace, found)| WorkspaceLog {

@@ -7,7 +7,9 @@ use safepoint_progress::record::Record;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::document::{RecordDocument, WorkspaceDocument, documents, moment, rows_of, state_word};
+use super::document::{
+    RecordDocument, WorkspaceDocument, documents, moment, rows_of, state_word, taken_back,
+};
 use super::integration::IntegrationDocument;
 use super::{One, list, open};
 use crate::console::{STRONG, count};
@@ -31,7 +33,8 @@ pub(crate) struct WorkspaceReply {
 
 pub(crate) fn run(context: &mut Context, arguments: &One) -> Result<Exit, CliError> {
     let (progress, id) = open(context, &arguments.workspace)?;
-    let own = documents(&progress, vec![progress.workspace(&id)?])?;
+    let taken_back = taken_back(context, &progress)?;
+    let own = documents(&progress, vec![progress.workspace(&id)?], &taken_back)?;
     let mut workspace = own.into_iter().next().ok_or(CliError::NotFound {
         what: "workspace",
         name: id.to_string(),
@@ -48,7 +51,7 @@ pub(crate) fn run(context: &mut Context, arguments: &One) -> Result<Exit, CliErr
         workspace,
         newest_final,
         integration: progress.integrations(&id)?.pop(),
-        children: documents(&progress, progress.children(&id)?)?,
+        children: documents(&progress, progress.children(&id)?, &taken_back)?,
     };
     let width = context.console.width();
     context.console.value(&reply, |reply| page(reply, width))?;
@@ -99,6 +102,9 @@ fn page(reply: &WorkspaceReply, width: usize) -> String {
             "integration",
             format!("{how}, {} {}", one.mode, one.strategy),
         ));
+    }
+    if let Some(action) = &workspace.taken_back_by {
+        rows.push(("taken back", format!("by {action}")));
     }
     let mut page = rows_of(&rows);
     if let Some(directive) = &workspace.directive {
