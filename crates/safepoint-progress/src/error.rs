@@ -80,7 +80,7 @@ pub enum ProgressError {
 /// Refuses a text from outside that not every database can keep.
 pub(crate) fn without_nul(what: &str, text: Option<&str>) -> Result<(), ProgressError> {
     match text.is_some_and(|text| text.contains('\0')) {
-        true => Err(ProgressError::Refused(format!(
+        true => Err(ProgressError::Invalid(format!(
             "{what} holds no NUL character; leave it out"
         ))),
         false => Ok(()),

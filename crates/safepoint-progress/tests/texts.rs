@@ -22,7 +22,7 @@ use testkit::on_every_store;
 fn refused<T: std::fmt::Debug>(result: Result<T, ProgressError>) {
     let error = result.unwrap_err();
     assert!(
-        matches!(&error, ProgressError::Refused(why) if why.contains("NUL")),
+        matches!(&error, ProgressError::Invalid(why) if why.contains("NUL")),
         "{error:?}"
     );
 }

@@ -1,7 +1,7 @@
 //! Who takes work over, and into which directory: the parent, or, where that has ended, the
 //! nearest workspace above that has not.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use safepoint_store::Sql;
 
@@ -47,5 +47,19 @@ impl Progress {
             let origin = of(sql, &made)?.origin;
             Ok(origin.unwrap_or_else(|| place.origin.clone()))
         })
+    }
+
+    /// The directory that was made from `origin` itself: that in `place`, or one above it.
+    pub(super) fn made_from(&self, place: &Place, origin: &Path) -> Result<Place, ProgressError> {
+        let mut made = place.clone();
+        while made.origin != origin {
+            let above = match self.workspace(&made.workspace)?.parent {
+                Some(parent) => self.place(&parent)?,
+                None => None,
+            };
+            let Some(above) = above else { break };
+            made = above;
+        }
+        Ok(made)
     }
 }

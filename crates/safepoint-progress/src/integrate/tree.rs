@@ -109,11 +109,12 @@ impl Progress {
             let (here, origin) = (ground.origin.root.display(), origin.display());
             return refused(format!("the work belongs to `{origin}`, not to `{here}`"));
         }
+        let made = self.made_from(place, &origin)?;
         if !ground
             .state
-            .is_origin(place.workspace.as_str(), ground.origin)?
+            .is_origin(made.workspace.as_str(), ground.origin)?
         {
-            let (origin, path) = (place.origin.display(), place.path.display());
+            let (origin, path) = (origin.display(), place.path.display());
             return refused(format!(
                 "`{origin}` is not the directory that the work was made from: another one is in its place; bring that one back there, or take the files from `{path}`"
             ));
