@@ -305,7 +305,6 @@ impl State {
             Some(repository) => self.keep_commits(repository, place)?,
             None => Vec::new(),
         };
-        fault::point("isolate.kept");
         for root in &roots {
             remove_all(root)?;
         }
