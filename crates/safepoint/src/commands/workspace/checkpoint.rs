@@ -1,7 +1,7 @@
 //! `safepoint workspace checkpoint`: an agent adds to the chain of its workspace.
 
 use safepoint_model::{Exit, text};
-use safepoint_progress::checkpoint_in;
+use safepoint_progress::{Place, checkpoint_in};
 use safepoint_progress::record::Record;
 use safepoint_progress::rejection::Rejection;
 use schemars::JsonSchema;
@@ -37,7 +37,8 @@ pub(crate) struct CheckpointReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RecordDocument>")]
     checkpoint: Option<Record>,
-    /// What is in the directory and not in the checkpoint: secrets, and what is left out.
+    /// What was made or changed in the directory and is not in the checkpoint: secrets, and
+    /// what is left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     not_covered: Vec<NoteDocument>,
@@ -61,18 +62,19 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let body = outside::text_or_file(context, &arguments.body)?;
     let (progress, id) = open(context, &arguments.workspace)?;
     let key = arguments.request_key.as_deref();
-    let outcome = match progress.place(&id)? {
+    let place = progress.place(&id)?;
+    let outcome = match &place {
         None => progress.checkpoint(&id, &token, &body, key, None)?,
         Some(place) => {
             let state = context.state()?;
-            let directory = context.directory_of(&place)?;
+            let directory = context.directory_of(place)?;
             checkpoint_in(&progress, &state, &directory, &id, &token, &body, key)?
         }
     };
     let (reply, exit) = match outcome {
         Ok(record) => (
             CheckpointReply {
-                not_covered: not_covered(context, &record)?,
+                not_covered: not_covered(context, place.as_ref(), &record)?,
                 checkpoint: Some(record),
                 rejected: None,
             },
@@ -91,16 +93,22 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     Ok(exit)
 }
 
-/// What the directory of a checkpoint has that the checkpoint does not hold.
+/// What somebody made or changed in the directory of a checkpoint that it does not hold. Where
+/// the directory is gone nobody can tell, and everything that was left out is named.
 pub(super) fn not_covered(
     context: &mut Context,
+    place: Option<&Place>,
     record: &Record,
 ) -> Result<Vec<NoteDocument>, CliError> {
     let Some(snapshot) = &record.snapshot else {
         return Ok(Vec::new());
     };
-    let snapshot = context.state()?.find(snapshot.as_str())?;
-    let notes = snapshot.record.not_covered();
+    let state = context.state()?;
+    let snapshot = state.find(snapshot.as_str())?;
+    let notes = match place.filter(|place| place.path.is_dir()) {
+        Some(place) => state.unheld(&context.directory_of(place)?, &snapshot.record)?,
+        None => snapshot.record.not_covered(),
+    };
     Ok(notes.iter().map(Into::into).collect())
 }
 

@@ -378,7 +378,7 @@ impl Over {
         leave: &Leave,
         step: Result<Step, CliError>,
     ) -> Result<Exit, CliError> {
-        let mut changes = Vec::new();
+        let (mut changes, mut warnings) = (Vec::new(), Vec::new());
         let brought = step.and_then(|step| {
             let Step::Bring(bringing) = step else {
                 return Ok(step);
@@ -394,7 +394,7 @@ impl Over {
                     for warning in &restored.warnings {
                         context.console.warn(warning);
                     }
-                    changes = restored.changes;
+                    (changes, warnings) = (restored.changes, restored.warnings);
                     self.progress.conclude(&bringing.integration, &self.by)?
                 }
                 Err(error) => self
@@ -416,7 +416,7 @@ impl Over {
             return self.show(context, one);
         }
         let reply = self.reply(context, one)?;
-        let reply = reply.with_changes(leave.action_id.clone(), &changes);
+        let reply = reply.with_changes(leave.action_id.clone(), &changes, warnings);
         print(context, &reply)
     }
 
@@ -434,7 +434,7 @@ impl Over {
     fn reply(&self, context: &mut Context, one: Integration) -> Result<IntegrationReply, CliError> {
         let record = self.progress.record_of(&one.source, &one.checkpoint_ref)?;
         let left = match &record {
-            Some(record) => not_covered(context, record)?,
+            Some(record) => not_covered(context, self.place.as_ref(), record)?,
             None => Vec::new(),
         };
         Ok(IntegrationReply::of(one).without(left))

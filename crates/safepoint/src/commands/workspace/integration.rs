@@ -33,6 +33,10 @@ pub(crate) struct IntegrationReply {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     not_covered: Vec<NoteDocument>,
+    /// What could not be done as meant while files were changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    warnings: Vec<String>,
 }
 
 /// How far an integration has come.
@@ -92,6 +96,7 @@ impl IntegrationReply {
             changes: Vec::new(),
             sides: Vec::new(),
             not_covered: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -104,12 +109,18 @@ impl IntegrationReply {
     }
 
     /// With what was changed, and by which action.
-    pub(super) fn with_changes(self, action: ActionId, changes: &[Change]) -> Self {
+    pub(super) fn with_changes(
+        self,
+        action: ActionId,
+        changes: &[Change],
+        warnings: Vec<String>,
+    ) -> Self {
         let notable = changes.iter().filter(|change| change.is_notable());
         let notable: Vec<Change> = notable.cloned().collect();
         Self {
             action_id: Some(action.to_string()),
             changes: documents(&notable),
+            warnings,
             ..self
         }
     }
