@@ -3,4 +3,5 @@
 //! The only asynchronous crate. It translates between a protocol and whoever answers; it
 //! knows no command, opens no store, and decides nothing.
 
+pub mod commands;
 pub mod mcp;

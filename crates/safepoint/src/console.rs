@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -57,8 +58,31 @@ pub(crate) struct Console {
     /// The form of data.
     pub(crate) mode: Mode,
     quiet: bool,
-    out: std::io::BufWriter<anstream::AutoStream<std::io::Stdout>>,
+    out: Box<dyn Write + Send>,
     talk: anstream::Stderr,
+}
+
+/// What a command printed that a server ran: shared with its console.
+#[derive(Clone, Default)]
+pub(crate) struct Printed(Arc<Mutex<Vec<u8>>>);
+
+impl Printed {
+    /// Takes what was printed so far.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut printed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Console {
@@ -74,7 +98,20 @@ impl Console {
         Self {
             mode,
             quiet,
-            out: std::io::BufWriter::new(anstream::AutoStream::new(std::io::stdout(), choice)),
+            out: Box::new(std::io::BufWriter::new(anstream::AutoStream::new(
+                std::io::stdout(),
+                choice,
+            ))),
+            talk: anstream::stderr(),
+        }
+    }
+
+    /// A console whose data is kept for whoever asked over a connection, as one JSON document.
+    pub(crate) fn printing_to(printed: Printed) -> Self {
+        Self {
+            mode: Mode::Json,
+            quiet: true,
+            out: Box::new(printed),
             talk: anstream::stderr(),
         }
     }

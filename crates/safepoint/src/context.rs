@@ -1,5 +1,6 @@
 //! What a command works with: settings, paths, and the trail when it asks for it.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use safepoint_store::{Blobs, Options, Store};
 use safepoint_trail::{Actor, LostStore, Surroundings, Trail};
 
 use crate::cli::Global;
-use crate::console::{Console, count};
+use crate::console::{Console, Printed, count};
 use crate::error::CliError;
 use crate::paths::{Paths, find_upwards};
 use crate::settings::{MANAGED, Settings, Sources};
@@ -27,6 +28,16 @@ pub(crate) enum MissingDirectory {
     Refuse,
     /// It may be what brings it back.
     Allow,
+}
+
+/// What a command has from the server that runs it, and would otherwise have of its own.
+pub(crate) struct Served {
+    /// The store that is open already.
+    pub(crate) trail: Trail,
+    /// Who asked.
+    pub(crate) actor: Actor,
+    /// What stands for standard input.
+    pub(crate) input: Vec<u8>,
 }
 
 /// One command at work.
@@ -47,6 +58,8 @@ pub(crate) struct Context {
     agent: Option<String>,
     /// Our mark beside the store, while we work on the chains.
     presence: Option<Presence>,
+    /// The server that runs it, if it is no process of its own.
+    served: Option<Served>,
 }
 
 impl Context {
@@ -107,7 +120,39 @@ impl Context {
             yes: global.yes,
             agent,
             presence: None,
+            served: None,
         })
+    }
+
+    /// A command that a server runs for somebody, in `directory`. What it prints goes to `printed`.
+    pub(crate) fn of_server(
+        global: &Global,
+        environment: Environment,
+        directory: &Path,
+        served: Served,
+        printed: Printed,
+    ) -> Result<Self, CliError> {
+        let mut environment = environment;
+        directory.clone_into(&mut environment.directory);
+        let context = Self::of(global, MissingDirectory::Refuse, environment)?;
+        Ok(Self {
+            console: Console::printing_to(printed),
+            served: Some(served),
+            // Nobody is there to be asked.
+            yes: false,
+            ..context
+        })
+    }
+
+    /// Standard input, up to a byte more than `most`.
+    pub(crate) fn input(&self, most: u64) -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let most = most.saturating_add(1);
+        match &self.served {
+            Some(served) => served.input.as_slice().take(most).read_to_end(&mut bytes),
+            None => std::io::stdin().take(most).read_to_end(&mut bytes),
+        }?;
+        Ok(bytes)
     }
 
     /// Works in another directory from now on, under the settings that apply there.
@@ -152,6 +197,9 @@ impl Context {
 
     /// The same, with a say in what happens to an empty store that was not empty before.
     pub(crate) fn trail_or(&self, lost_store: LostStore) -> Result<Trail, CliError> {
+        if let Some(served) = &self.served {
+            return Ok(served.trail.clone());
+        }
         let options = Options {
             lock_timeout: Duration::from_micros(self.settings.lock_timeout.value.as_micros()),
         };
@@ -470,6 +518,9 @@ impl Context {
 
     /// The person at the terminal, or the agent's client, as the trail names them.
     pub(crate) fn actor(&self) -> Result<Actor, CliError> {
+        if let Some(served) = &self.served {
+            return Ok(served.actor.clone());
+        }
         if let Some(agent) = &self.agent {
             return named_actor(&format!("agent:{agent}"));
         }

@@ -2,7 +2,6 @@
 //! `env:VARIABLE` for a database whose address is in the environment.
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::PathBuf;
 
 use safepoint_database::{Address, DatabaseError};
@@ -115,15 +114,11 @@ pub(super) fn given_state(context: &Context, given: &str) -> Result<WantedPart, 
 /// A text, the content of `@FILE`, or standard input for `-`.
 pub(super) fn text_or_file(context: &Context, given: &str) -> Result<Vec<u8>, CliError> {
     if given == "-" || given == "@-" {
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .read_to_end(&mut bytes)
-            .map_err(|error| CliError::File {
-                action: "read",
-                path: "-".into(),
-                error,
-            })?;
-        return Ok(bytes);
+        return context.input(u64::MAX).map_err(|error| CliError::File {
+            action: "read",
+            path: "-".into(),
+            error,
+        });
     }
     match given.strip_prefix('@') {
         None => Ok(given.as_bytes().to_vec()),

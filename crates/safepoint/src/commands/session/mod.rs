@@ -89,10 +89,10 @@ const LARGEST_INPUT: u64 = 16 << 20;
 pub(in crate::commands) fn text_from(context: &Context, given: &str) -> Result<String, CliError> {
     let mut text = String::new();
     if given == "-" {
-        std::io::stdin()
-            .take(LARGEST_INPUT + 1)
-            .read_to_string(&mut text)
-            .map_err(|error| unreadable(Path::new("-"), error))?;
+        let read = context.input(LARGEST_INPUT).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| std::io::ErrorKind::InvalidData.into())
+        });
+        text = read.map_err(|error| unreadable(Path::new("-"), error))?;
     } else if let Some(name) = given.strip_prefix('@') {
         let path = context.directory.join(name);
         let file = std::fs::File::open(&path).map_err(|error| unreadable(&path, error))?;

@@ -1,7 +1,5 @@
 //! `safepoint trail note`.
 
-use std::io::Read;
-
 use safepoint_model::{ActionId, Exit};
 use safepoint_store::Durability;
 use safepoint_trail::{Draft, Kind, Stream};
@@ -27,8 +25,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(context: &mut Context, arguments: Arguments) -> Result<Exit, CliError> {
     let mut text = arguments.text;
     if text == "-" {
-        text.clear();
-        std::io::stdin().read_to_string(&mut text)?;
+        let bytes = context.input(u64::MAX)?;
+        text = String::from_utf8(bytes)
+            .map_err(|_| std::io::Error::from(std::io::ErrorKind::InvalidData))?;
     }
     if text.trim().is_empty() {
         return Err(CliError::Invalid {

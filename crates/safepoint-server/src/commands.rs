@@ -1,0 +1,66 @@
+//! Whoever answers: the commands of the program, run for somebody who asks over a connection.
+//!
+//! The API and the page know nothing else. They name a command by its words and get the
+//! document that it prints under `--json`, so that there is one meaning for each thing.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Works: sessions of its own, requests, records. It decides nothing.
+    Agent,
+    /// Decides: holds, permits, trust.
+    Operator,
+    /// Writes rules.
+    Steward,
+    /// Reads everything, and changes nothing.
+    Auditor,
+}
+
+/// Somebody whose token is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Their name, as the trail has it.
+    pub name: String,
+    /// What they may do.
+    pub roles: Vec<Role>,
+    /// What it is limited to; empty for everything that the roles allow.
+    pub scopes: Vec<String>,
+}
+
+/// A command, with everything it reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// Its words, without the name of the program.
+    pub words: Vec<String>,
+    /// What stands for standard input.
+    pub input: Vec<u8>,
+    /// The directory that it works in, where that matters.
+    pub directory: Option<PathBuf>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The exit code, as the contract has it.
+    pub exit: u8,
+    /// What it printed.
+    pub document: Value,
+}
+
+/// Nobody can say now.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the store cannot be reached: {0}")]
+pub struct Unavailable(pub String);
+
+/// The commands.
+pub trait Commands: Send + Sync + 'static {
+    /// Whose token this is. `None` where nobody's, or where it was revoked or has expired.
+    fn caller(&self, token: &str) -> Result<Option<Caller>, Unavailable>;
+
+    /// Runs a command. Whatever goes wrong is an answer too.
+    fn run(&self, caller: &Caller, command: &Command) -> Answer;
+}
