@@ -200,6 +200,18 @@ pub enum ControlError {
         #[source]
         error: std::io::Error,
     },
+    /// A name is given to one token only.
+    #[error("there is a token `{name}` already, or there was one")]
+    TokenExists {
+        /// Which one.
+        name: String,
+    },
+    /// A signature that was made elsewhere does not fit.
+    #[error("the signature will not do: {reason}")]
+    SignedElse {
+        /// Why.
+        reason: &'static str,
+    },
     /// No random bytes.
     #[error(transparent)]
     Entropy(#[from] EntropyError),

@@ -14,7 +14,9 @@ mod kept;
 mod notice;
 pub mod pass;
 mod replay;
+mod replies;
 mod session;
+mod token;
 mod workflow;
 mod world;
 
@@ -25,7 +27,9 @@ pub use error::ControlError;
 pub use https::{Answer as HttpsAnswer, Https, HttpsError, Reach};
 pub use notice::{Delivered, Message, NotDelivered, Poster};
 pub use replay::{Change, Played, Replay};
+pub use replies::{Begun, StoredReply};
 pub use session::{Control, Overview, Start, Started, Surroundings};
+pub use token::{NewToken, Secret, Token, TokenRole};
 pub use workflow::{Doing, OnFailure, Workflow, WorkflowStep};
 
 use safepoint_store::{Component, Migration};
@@ -41,6 +45,10 @@ pub const COMPONENT: Component = Component {
         Migration {
             sqlite: include_str!("../migrations/2.sqlite.sql"),
             postgres: include_str!("../migrations/2.postgres.sql"),
+        },
+        Migration {
+            sqlite: include_str!("../migrations/3.sqlite.sql"),
+            postgres: include_str!("../migrations/3.postgres.sql"),
         },
     ],
 };

@@ -1,7 +1,8 @@
-//! What Safepoint offers over a connection: an MCP server, for now.
+//! What Safepoint offers over a connection: an MCP server, and an API over HTTP.
 //!
 //! The only asynchronous crate. It translates between a protocol and whoever answers; it
 //! knows no command, opens no store, and decides nothing.
 
+pub mod api;
 pub mod commands;
 pub mod mcp;

@@ -33,7 +33,7 @@ const fn shape(
     }
 }
 
-const COUNT: usize = 19;
+const COUNT: usize = 20;
 
 /// The kind of the tokens that open a workspace.
 pub(crate) const WORKSPACE_TOKEN: &str = "workspace-token";
@@ -59,6 +59,7 @@ const SHAPES: [Shape; COUNT] = [
         &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
         r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
     ),
+    shape("safepoint-token", &["spt_"], r"\bspt_[0-9A-Fa-f]{64}"),
     shape("gitlab-token", &["glpat-"], r"\bglpat-[A-Za-z0-9_-]{20,}"),
     shape("slack-token", &["xox"], r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     shape("google-key", &["AIza"], r"\bAIza[0-9A-Za-z_-]{35}"),

@@ -8,8 +8,8 @@ use clap_complete::Shell;
 
 use crate::commands::{
     atlas, audit, checkpoint, diff, du, exec, gc, hold, hook, init, install, list, log, mcp,
-    mcp_proxy, mutate, operator, perform, permit, pin, redo, rollback, run, schema, session, show,
-    state, task, trail, trust, tui, undo, verify, watch, workspace,
+    mcp_proxy, mutate, operator, perform, permit, pin, redo, rollback, run, schema, serve, session,
+    show, state, task, token, trail, trust, tui, undo, verify, watch, workspace,
 };
 use crate::console::{Colour, Console, Mode};
 
@@ -151,6 +151,9 @@ pub(crate) enum Command {
     /// Say who decides
     #[command(subcommand)]
     Operator(operator::Command),
+    /// Say who may ask over a connection, and for what; see `safepoint serve`
+    #[command(subcommand)]
+    Token(token::Command),
     /// Answer an agent client before and after it uses a tool; see `safepoint install`
     Hook(hook::Arguments),
     /// Put Safepoint's hooks into the settings of an agent client
@@ -163,6 +166,8 @@ pub(crate) enum Command {
     Mcp(mcp::Arguments),
     /// Stand in front of an MCP server, and have each use of a tool pass
     McpProxy(mcp_proxy::Arguments),
+    /// Serve the API over HTTP, for people and agents elsewhere
+    Serve(serve::Arguments),
     /// Run a line behind the fence that a client was given leave for
     #[command(hide = true)]
     Perform(perform::Arguments),

@@ -36,6 +36,8 @@ pub(crate) struct Served {
     pub(crate) trail: Trail,
     /// Who asked.
     pub(crate) actor: Actor,
+    /// The operator whose token was shown, if it was one's. Only their signature counts.
+    pub(crate) operator: Option<String>,
     /// What stands for standard input.
     pub(crate) input: Vec<u8>,
 }
@@ -138,10 +140,17 @@ impl Context {
         Ok(Self {
             console: Console::printing_to(printed),
             served: Some(served),
+            // Exactly there: nothing is looked for above or elsewhere.
+            directory_is_named: true,
             // Nobody is there to be asked.
             yes: false,
             ..context
         })
+    }
+
+    /// The server that runs it, if one does.
+    pub(crate) fn served(&self) -> Option<&Served> {
+        self.served.as_ref()
     }
 
     /// Standard input, up to a byte more than `most`.
@@ -424,8 +433,22 @@ impl Context {
         self.directory_is_named
     }
 
+    /// Whether a server lets whoever asks have to do with this workspace: only with the
+    /// one that they named, which it has checked. Whoever is at a terminal may with all.
+    pub(crate) fn keep_to(&self, workspace: &Path, what: &'static str) -> Result<(), CliError> {
+        let here = std::fs::canonicalize(&self.directory);
+        match self.served.is_none() || here.is_ok_and(|here| here == workspace) {
+            true => Ok(()),
+            false => Err(CliError::NotFound {
+                what,
+                name: "of another workspace".to_owned(),
+            }),
+        }
+    }
+
     /// The workspace at `root`, with the rules of the settings.
     pub(crate) fn workspace_at(&self, root: &Path) -> Result<Workspace, CliError> {
+        self.keep_to(root, "workspace")?;
         let mut patterns = Patterns {
             exclude: self.settings.project.exclude.clone(),
             include: self.settings.project.include.clone(),

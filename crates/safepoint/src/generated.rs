@@ -108,3 +108,11 @@ fn su_02_the_schemas_are_current() {
         check(&format!("schema/{name}.json"), &format!("{text}\n"));
     }
 }
+
+#[test]
+fn su_07_the_description_of_the_api_is_current() {
+    let document = crate::commands::serve::document();
+    let text = serde_json::to_string_pretty(&document).unwrap();
+    check("openapi.json", &format!("{text}\n"));
+    check("api.md", &crate::commands::serve::reference());
+}

@@ -51,6 +51,7 @@ fn run(cli: Cli) -> ExitCode {
     match &cli.command {
         Command::Mcp(arguments) => return commands::mcp::run(&cli.global, arguments),
         Command::McpProxy(arguments) => return commands::mcp_proxy::run(&cli.global, arguments),
+        Command::Serve(arguments) => return commands::serve::run(&cli.global, arguments),
         _ => {}
     }
     let missing = match &cli.command {
@@ -92,9 +93,11 @@ fn dispatch(context: &mut Context, command: Command) -> Result<ExitCode, CliErro
 fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> {
     match command {
         // All have been taken care of.
-        Command::Hook(_) | Command::Mcp(_) | Command::McpProxy(_) | Command::Perform(_) => {
-            Ok(Exit::Usage)
-        }
+        Command::Hook(_)
+        | Command::Mcp(_)
+        | Command::McpProxy(_)
+        | Command::Perform(_)
+        | Command::Serve(_) => Ok(Exit::Usage),
         Command::Try => commands::demo::run(context),
         Command::Init(arguments) => commands::init::run(context, &arguments),
         Command::Status => commands::status::run(context),
@@ -123,6 +126,7 @@ fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> 
         Command::Permit(command) => commands::permit::run(context, command),
         Command::Trust(command) => commands::trust::run(context, command),
         Command::Operator(command) => commands::operator::run(context, command),
+        Command::Token(command) => commands::token::run(context, command),
         Command::Session(command) => commands::session::run(context, command),
         Command::Workspace(command) => commands::workspace::run(context, command),
         Command::Task(command) => commands::task::run(context, command),

@@ -78,6 +78,20 @@ impl Environment {
         }
     }
 
+    /// The same for a command that a server runs: what the server was started with says
+    /// nothing about who asks. An agent that asks is one, whatever it asks for.
+    pub(crate) fn for_server(&self, agent: Option<&str>) -> Self {
+        let places = ["SAFEPOINT_HOME", "SAFEPOINT_STORE"];
+        let mut served = self.clone();
+        served.variables.retain(|(name, _)| {
+            let name = name.to_string_lossy();
+            !name.starts_with("SAFEPOINT_") || places.contains(&&*name)
+        });
+        let mark = agent.map(|agent| ("SAFEPOINT_AGENT".into(), agent.into()));
+        served.variables.extend(mark);
+        served
+    }
+
     /// All variables, to be handed on to git.
     pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
         self.variables.clone()

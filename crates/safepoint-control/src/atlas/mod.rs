@@ -49,8 +49,24 @@ impl AtlasFile {
     /// The atlas that applies where a project names none.
     pub fn built_in() -> Result<Self, ControlError> {
         // No file has this name, so none can be exchanged for it.
-        let path = PathBuf::from("safepoint:built-in");
-        let text = BUILT_IN.to_owned();
+        Self::alone("safepoint:built-in", BUILT_IN.to_owned())
+    }
+
+    /// An atlas that somebody hands in, to be tried out. Nothing lies beside it.
+    pub fn given(text: String) -> Result<Self, ControlError> {
+        let atlas = Self::alone("safepoint:given", text)?;
+        let first = named_modules(&atlas.manifest).next();
+        match first {
+            None => Ok(atlas),
+            Some(name) => Err(ControlError::Module {
+                path: name.into(),
+                reason: "a module lies beside the file of its atlas".to_owned(),
+            }),
+        }
+    }
+
+    fn alone(name: &str, text: String) -> Result<Self, ControlError> {
+        let path = PathBuf::from(name);
         let manifest = load::read(&text).map_err(|problems| ControlError::Atlas {
             path: path.clone(),
             text: text.clone(),
@@ -168,10 +184,8 @@ fn read_text(path: &Path) -> Result<String, ControlError> {
     })
 }
 
-fn read_modules(
-    path: &Path,
-    manifest: &AtlasManifest,
-) -> Result<BTreeMap<String, Vec<u8>>, ControlError> {
+/// The modules that an atlas names.
+fn named_modules(manifest: &AtlasManifest) -> impl Iterator<Item = String> {
     let named = manifest
         .extensions
         .iter()
@@ -182,23 +196,31 @@ fn read_modules(
         .flat_map(|gate| &gate.questions)
         .filter_map(|question| question.validation.as_ref()?.custom_validator.as_deref())
         .filter_map(Runner::inline);
+    named.chain(inline).filter_map(|runner| match runner {
+        Runner::Wasm(name) => Some(name),
+        _ => None,
+    })
+}
+
+fn read_modules(
+    path: &Path,
+    manifest: &AtlasManifest,
+) -> Result<BTreeMap<String, Vec<u8>>, ControlError> {
     let mut modules = BTreeMap::new();
-    for runner in named.chain(inline) {
-        if let Runner::Wasm(name) = runner {
-            let plain = |part| matches!(part, std::path::Component::Normal(_));
-            if !Path::new(&name).components().all(plain) {
-                return Err(ControlError::Module {
-                    path: name.into(),
-                    reason: "a module lies beside its atlas, or below it".to_owned(),
-                });
-            }
-            let place = beside(path, &name);
-            let content = std::fs::read(&place).map_err(|error| ControlError::File {
-                path: place.clone(),
-                error,
-            })?;
-            modules.insert(name, content);
+    for name in named_modules(manifest) {
+        let plain = |part| matches!(part, std::path::Component::Normal(_));
+        if !Path::new(&name).components().all(plain) {
+            return Err(ControlError::Module {
+                path: name.into(),
+                reason: "a module lies beside its atlas, or below it".to_owned(),
+            });
         }
+        let place = beside(path, &name);
+        let content = std::fs::read(&place).map_err(|error| ControlError::File {
+            path: place.clone(),
+            error,
+        })?;
+        modules.insert(name, content);
     }
     Ok(modules)
 }

@@ -106,12 +106,22 @@ impl Desk<'_> {
         // What would be refused is refused before anybody signs it.
         hold.decide(&decision, SignedDecision::new(String::new()), now)?;
         let note = signing.sign(operator, &decision.to_text()?)?;
-        let signed = SignedDecision::new(note);
+        self.enter(&hold, &decision, SignedDecision::new(note), now)
+    }
+
+    /// Writes a signed decision, and the permit that follows from it.
+    pub(super) fn enter(
+        &self,
+        hold: &Hold,
+        decision: &Decision,
+        signed: SignedDecision,
+        now: Timestamp,
+    ) -> Result<(Hold, Option<Permit>), ControlError> {
         // What the session is pinned to does not change, and may be long.
-        let manifests = self.overridden(&hold, verdict.choice)?;
+        let manifests = self.overridden(hold, decision.choice)?;
         fault::point("desk.signed");
         let decided = self.control.trail.write(Durability::Sync, |writing| {
-            let operator: Operator = active(writing.sql(), &operator.name)?;
+            let operator: Operator = active(writing.sql(), &decision.operator)?;
             let opened = signed.open(&operator.public().map_err(key_error(&operator.name))?)?;
             let hold: Hold = kept::get(writing.sql(), hold.hold_id.as_str())?
                 .ok_or(ControlError::Meanwhile("the hold is gone"))?;
@@ -338,7 +348,7 @@ impl Passage<'_> {
 }
 
 /// The operator of this name, who may decide now.
-pub(super) fn active(sql: &mut dyn Sql, name: &str) -> Result<Operator, ControlError> {
+pub(crate) fn active(sql: &mut dyn Sql, name: &str) -> Result<Operator, ControlError> {
     let operator: Option<Operator> = kept::get(sql, name)?;
     operator
         .filter(|operator| operator.removed.is_none())

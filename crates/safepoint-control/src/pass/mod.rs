@@ -23,6 +23,7 @@ mod scratch;
 mod script;
 mod see;
 mod settle;
+mod signed;
 mod standing;
 mod tool;
 mod trust;
@@ -38,6 +39,7 @@ use safepoint_model::{ActionId, SessionId, Span, WorkspaceId};
 use safepoint_state::{Errand, Progress, Snapshot, State, Workspace};
 use safepoint_store::fault;
 
+pub(crate) use desk::active as active_operator;
 pub use desk::{Desk, Signing, Verdict};
 pub(crate) use documents::Standing;
 pub use execute::{Capture, Ended, Ran};
@@ -45,8 +47,9 @@ pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use proposal::{Act, Mode, Proposal, Stdin, Visitor};
 pub use recover::this_process;
+pub use signed::Elsewhere;
 pub use visit::{Finished, client_process};
-pub use word::Word;
+pub use word::{Word, signed_word};
 
 use crate::session::ByPolicy;
 use crate::world::Opened;

@@ -2,15 +2,16 @@
 //! who else decides. It is signed like a decision, and kept in the trail beside what it did.
 
 use safepoint_authority::{Boundary, DenialCode, Level, Operator, OperatorKey, Permit, Trust};
-use safepoint_model::{Timestamp, json as strict};
-use safepoint_store::{Durability, Sql};
-use safepoint_trail::note::PublicKey;
+use safepoint_model::{Digest, Frame, Timestamp, json as strict};
+use safepoint_store::Durability;
+use safepoint_trail::note::{PublicKey, Signer};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::desk::{active, key_error};
 use super::{Desk, Signing};
+use crate::kept::Kept;
 use crate::{ControlError, kept};
 
 /// What kind of statement it is, and in which version.
@@ -21,6 +22,40 @@ const PURPOSE: &str = "safepoint/word/v1";
 pub struct Word {
     operator: String,
     note: String,
+    made: Made,
+}
+
+/// Where a word was signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    /// Here and now.
+    Here,
+    /// Elsewhere, and handed in: it may be an old one.
+    Elsewhere,
+}
+
+/// A word that was handed in once, and counts no second time.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Spent {
+    format: u32,
+    digest: Digest,
+    time: Timestamp,
+}
+
+impl Kept for Spent {
+    const KIND: &'static str = "word";
+    const WHAT: &'static str = "word that was used";
+
+    fn id(&self) -> String {
+        self.digest.to_string()
+    }
+    fn time(&self) -> Timestamp {
+        self.time
+    }
+    fn is_open(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Deserialize, Serialize)]
@@ -32,6 +67,25 @@ struct Statement {
     time: Timestamp,
 }
 
+/// The text of a word: one line.
+fn statement(operator: &str, says: &str, time: Timestamp) -> Result<String, ControlError> {
+    let statement = Statement {
+        statement: PURPOSE.to_owned(),
+        operator: operator.to_owned(),
+        says: says.to_owned(),
+        time,
+    };
+    let bytes = strict::canonical_of(&statement).map_err(|error| ControlError::Proposal {
+        reason: format!("it cannot be written down exactly: {error}"),
+    })?;
+    Ok(format!("{}\n", String::from_utf8_lossy(&bytes)))
+}
+
+/// What an operator says, signed where their key is, to be handed in elsewhere.
+pub fn signed_word(signer: &Signer, says: &str, now: Timestamp) -> Result<String, ControlError> {
+    Ok(signer.sign(&statement(signer.public().name(), says, now)?))
+}
+
 impl Desk<'_> {
     /// An operator says something, and signs it.
     pub fn word(
@@ -40,19 +94,24 @@ impl Desk<'_> {
         signing: &dyn Signing,
         says: &str,
     ) -> Result<Word, ControlError> {
-        let statement = Statement {
-            statement: PURPOSE.to_owned(),
-            operator: operator.name.clone(),
-            says: says.to_owned(),
-            time: self.control.around.clock.now(),
-        };
-        let bytes = strict::canonical_of(&statement).map_err(|error| ControlError::Proposal {
-            reason: format!("it cannot be written down exactly: {error}"),
-        })?;
-        let text = format!("{}\n", String::from_utf8_lossy(&bytes));
+        let text = statement(&operator.name, says, self.control.around.clock.now())?;
         Ok(Word {
             operator: operator.name.clone(),
             note: signing.sign(operator, &text)?,
+            made: Made::Here,
+        })
+    }
+
+    /// What an operator has signed elsewhere. Whether it counts is found out when it is used.
+    pub fn word_from(&self, note: &str) -> Result<Word, ControlError> {
+        let (text, _) = note
+            .split_once("\n\n")
+            .ok_or(ControlError::SignedElse { reason: NO_WORD })?;
+        let claimed = read(text).ok_or(ControlError::SignedElse { reason: NO_WORD })?;
+        Ok(Word {
+            operator: claimed.operator,
+            note: note.to_owned(),
+            made: Made::Elsewhere,
         })
     }
 
@@ -61,7 +120,7 @@ impl Desk<'_> {
         let now = self.control.around.clock.now();
         self.control.trail.write(Durability::Sync, |writing| {
             let permit: Permit = kept::find(writing.sql(), prefix)?;
-            check(writing.sql(), word, &format!("permit revoke {prefix}"))?;
+            self.check(writing, word, &format!("permit revoke {prefix}"))?;
             let void = permit
                 .cancel(DenialCode::PermitRevoked, now)
                 .map_err(|reason| ControlError::Permit {
@@ -123,7 +182,7 @@ impl Desk<'_> {
     ) -> Result<Trust, ControlError> {
         let name = boundary.to_string();
         self.control.trail.write(Durability::Sync, |writing| {
-            check(writing.sql(), word, says)?;
+            self.check(writing, word, says)?;
             self.control
                 .change_trust(writing, boundary, event, change)?;
             writing.append(Draft {
@@ -167,7 +226,7 @@ impl Desk<'_> {
             }
             let others: Vec<Operator> = kept::open(writing.sql())?;
             match word {
-                Some(word) => check(writing.sql(), word, &format!("operator add {name} {key}"))?,
+                Some(word) => self.check(writing, word, &format!("operator add {name} {key}"))?,
                 None if others.is_empty() => {}
                 None => {
                     return Err(ControlError::Operator {
@@ -190,7 +249,7 @@ impl Desk<'_> {
                 removed: Some(now),
                 ..active(writing.sql(), name)?
             };
-            check(writing.sql(), word, &format!("operator remove {name}"))?;
+            self.check(writing, word, &format!("operator remove {name}"))?;
             kept::put(writing, &operator)?;
             self.tell_of(writing, "operator_removed", &operator, Some(word))?;
             Ok(operator)
@@ -219,6 +278,11 @@ impl Desk<'_> {
 }
 
 impl Word {
+    /// Who says it.
+    pub fn operator(&self) -> &str {
+        &self.operator
+    }
+
     fn actor(&self) -> Actor {
         format!("operator:{}", self.operator)
             .parse()
@@ -226,18 +290,66 @@ impl Word {
     }
 }
 
-/// Whether an operator, who is one now, has said exactly this.
-fn check(sql: &mut dyn Sql, word: &Word, says: &str) -> Result<(), ControlError> {
-    let operator = active(sql, &word.operator)?;
-    let key = operator.public().map_err(key_error(&word.operator))?;
-    let text = key.open(&word.note).map_err(key_error(&word.operator))?;
-    let statement: Option<Statement> =
-        strict::read_as(text.trim_end().as_bytes(), strict::Limits::default()).ok();
-    let fits = statement.is_some_and(|it| it.statement == PURPOSE && it.says == says);
-    match fits {
-        true => Ok(()),
-        false => Err(ControlError::Operator {
-            reason: "what was signed is not what is to be done".to_owned(),
-        }),
+/// What is signed is no word at all.
+const NO_WORD: &str = "what is signed is not an operator's word";
+
+fn read(text: &str) -> Option<Statement> {
+    let bytes = text.trim_end().as_bytes();
+    let statement: Statement = strict::read_as(bytes, strict::Limits::default()).ok()?;
+    (statement.statement == PURPOSE).then_some(statement)
+}
+
+impl Desk<'_> {
+    /// Whether an operator, who is one now, has said exactly this.
+    fn check(
+        &self,
+        writing: &mut Writing<'_>,
+        word: &Word,
+        says: &str,
+    ) -> Result<(), ControlError> {
+        let operator = active(writing.sql(), &word.operator)?;
+        let key = operator.public().map_err(key_error(&word.operator))?;
+        let text = key.open(&word.note).map_err(key_error(&word.operator))?;
+        let said = read(text).filter(|it| it.says == says && it.operator == word.operator);
+        let Some(said) = said else {
+            return Err(ControlError::Operator {
+                reason: "what was signed is not what is to be done".to_owned(),
+            });
+        };
+        match word.made {
+            Made::Here => Ok(()),
+            Made::Elsewhere => self.spend(writing, &said, text),
+        }
+    }
+
+    /// A word from elsewhere is new, and counts once: everybody who reads the trail has the
+    /// old ones.
+    fn spend(
+        &self,
+        writing: &mut Writing<'_>,
+        said: &Statement,
+        text: &str,
+    ) -> Result<(), ControlError> {
+        let now = self.control.around.clock.now();
+        let (first, last) = super::signed::around(now);
+        if said.time < first || said.time > last {
+            return Err(ControlError::SignedElse {
+                reason: "it was not signed just now",
+            });
+        }
+        let spent = Spent {
+            format: 1,
+            // The text, not the signature: of one text there may be several.
+            digest: Frame::new("safepoint/spent-word/v1")
+                .field(text.as_bytes())
+                .digest(),
+            time: now,
+        };
+        if kept::get::<Spent>(writing.sql(), &spent.id())?.is_some() {
+            return Err(ControlError::SignedElse {
+                reason: "it was used before",
+            });
+        }
+        kept::put(writing, &spent)
     }
 }

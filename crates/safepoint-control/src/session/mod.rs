@@ -39,7 +39,7 @@ pub struct Surroundings {
     /// Who does it.
     pub actor: Actor,
     /// Who asks stewards' services.
-    pub caller: Box<dyn Caller>,
+    pub caller: Box<dyn Caller + Send + Sync>,
 }
 
 /// The sessions of one store.
@@ -214,6 +214,23 @@ impl Control {
     /// Sessions, the newest first.
     pub fn sessions(&self, most: u32) -> Result<Vec<Session>, ControlError> {
         self.trail.store().read(|sql| table::list(sql, most))
+    }
+
+    /// Those in which one principal acts, the newest first.
+    pub fn sessions_of(&self, principal: &str, most: u32) -> Result<Vec<Session>, ControlError> {
+        let mut sessions = self.trail.store().read(|sql| table::list(sql, u32::MAX))?;
+        sessions.retain(|session| session.principal == principal);
+        sessions.truncate(most as usize);
+        Ok(sessions)
+    }
+
+    /// Who acts in a session; `None` when there is none of this name.
+    pub fn principal_of(&self, id: &SessionId) -> Result<Option<String>, ControlError> {
+        match self.trail.store().read(|sql| table::read(sql, id)) {
+            Ok((session, _)) => Ok(Some(session.principal)),
+            Err(ControlError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The session whose id begins with `prefix`.

@@ -24,7 +24,7 @@ pub(crate) fn trusting(server: &Server) -> Https {
 }
 
 /// The sessions of a room.
-pub(crate) fn control(room: &Room, caller: impl Caller + 'static) -> Control {
+pub(crate) fn control(room: &Room, caller: impl Caller + Send + Sync + 'static) -> Control {
     let around = Surroundings {
         clock: room.clock.clone(),
         entropy: Arc::new(Seeded::new(7)),

@@ -74,6 +74,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let (changes, to) = match &arguments.other {
         Some(other) => {
             let after = state.find(other)?;
+            context.keep_to(&after.workspace, "checkpoint")?;
             let mut changes = state.changes_between(&before, &after)?;
             changes.retain(|change| {
                 scope.cover(&change.path) == safepoint_state::scope::Cover::Everything

@@ -1,5 +1,7 @@
 //! `safepoint operator …`: who decides, and with which key.
 
+pub(crate) mod sign;
+
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -12,6 +14,7 @@ use safepoint_trail::note::{PublicKey, Signer};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::outside;
 use crate::console::{FAINT, GOOD, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
@@ -25,6 +28,8 @@ pub(crate) enum Command {
     Add(Add),
     /// List those who decide
     List,
+    /// Sign an operator's word here, to be handed in elsewhere with `--signature`
+    Sign(sign::Arguments),
     /// Let somebody decide no longer
     Remove {
         /// Whom
@@ -42,6 +47,9 @@ pub(crate) struct Add {
     /// A key: one that signs, or a public one of somebody elsewhere. Made where there is none
     #[arg(long, value_name = "FILE", conflicts_with = "ssh")]
     key: Option<PathBuf>,
+    /// A public key, as `operator list` prints it, of somebody whose key is elsewhere
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["ssh", "key"])]
+    public: Option<String>,
     /// Use an Ed25519 key of the SSH agent
     #[arg(long)]
     ssh: bool,
@@ -51,6 +59,9 @@ pub(crate) struct Add {
     /// Who says so, where there are operators already; without it, one whose key is here
     #[arg(long, value_name = "NAME", env = "SAFEPOINT_OPERATOR")]
     by: Option<String>,
+    /// What they have signed elsewhere: the note, `@FILE`, or `-` for standard input
+    #[arg(long, value_name = "NOTE")]
+    signature: Option<String>,
 }
 
 /// Who decides
@@ -62,6 +73,29 @@ pub(crate) struct Who {
     /// The key of that operator, where it lies elsewhere
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// What that operator has signed elsewhere: the note, `@FILE`, or `-` for standard input
+    #[arg(long, value_name = "NOTE", conflicts_with = "key")]
+    signature: Option<String>,
+}
+
+impl Who {
+    /// The note that was signed elsewhere, if there is one.
+    pub(crate) fn note(&self, context: &Context) -> Result<Option<String>, CliError> {
+        let Some(given) = &self.signature else {
+            return Ok(None);
+        };
+        let bytes = outside::text_or_file(context, given)?;
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Whose signature it must be: the one of the token, or the one that was named.
+    pub(crate) fn must_be(&self, context: &Context) -> Option<String> {
+        match context.served() {
+            // One whose token is no operator's gets an operator that nobody is.
+            Some(served) => Some(served.operator.clone().unwrap_or_default()),
+            None => self.operator.clone(),
+        }
+    }
 }
 
 /// What `operator list` prints.
@@ -71,9 +105,13 @@ pub(crate) struct OperatorList {
 }
 
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
+    if let Command::Sign(arguments) = &command {
+        return sign::run(context, arguments);
+    }
     let control = context.control()?;
     let desk = context.desk(&control);
     match command {
+        Command::Sign(_) => {}
         Command::List => {
             let reply = OperatorList {
                 operators: desk.operators()?,
@@ -131,6 +169,16 @@ fn add(context: &Context, desk: &Desk<'_>, arguments: &Add) -> Result<Operator, 
             suggestion: "use letters, digits, `-`, `_`, `.` or `@`",
         });
     }
+    if let Some(key) = &arguments.public {
+        let public: PublicKey = key.parse().map_err(bad_key(Path::new(name)))?;
+        same_name(&public, name)?;
+        return admit(context, desk, arguments, &public, OperatorKey::File);
+    }
+    if context.served().is_some() {
+        return Err(nobody(
+            "a key is made where its owner is; hand in the public one",
+        ));
+    }
     if arguments.ssh {
         let mut agent = SshAgent::connect(&context.environment)?;
         let key = agent.choose(arguments.ssh_key.as_deref())?;
@@ -165,16 +213,22 @@ fn add(context: &Context, desk: &Desk<'_>, arguments: &Add) -> Result<Operator, 
             });
         }
     };
-    if public.name() != name {
-        return Err(CliError::Invalid {
-            message: format!(
-                "the key is `{}`'s, not `{name}`'s",
-                text::line(public.name()).text
-            ),
-            suggestion: "an operator has the name of their key",
-        });
-    }
+    same_name(&public, name)?;
     admit(context, desk, arguments, &public, OperatorKey::File)
+}
+
+fn same_name(public: &PublicKey, name: &str) -> Result<(), CliError> {
+    if public.name() == name {
+        return Ok(());
+    }
+    Err(CliError::Invalid {
+        message: format!(
+            "the key is `{}`'s, not `{}`'s",
+            text::line(public.name()).text,
+            text::line(name).text
+        ),
+        suggestion: "an operator has the name of their key",
+    })
 }
 
 /// Lets somebody decide, by the word of somebody who does.
@@ -188,12 +242,14 @@ fn admit(
     let name = &arguments.name;
     let known = desk.operators()?;
     let is_new = !known.iter().any(|operator| operator.name == *name);
-    let word = match known.is_empty() || !is_new {
+    let needless = known.is_empty() || !is_new;
+    let word = match needless && context.served().is_none() && arguments.signature.is_none() {
         true => None,
         false => {
             let who = Who {
                 operator: arguments.by.clone(),
                 key: None,
+                signature: arguments.signature.clone(),
             };
             Some(word(
                 context,
@@ -213,6 +269,16 @@ pub(crate) fn word(
     who: &Who,
     says: &str,
 ) -> Result<Word, CliError> {
+    if let Some(note) = who.note(context)? {
+        let word = desk.word_from(&note)?;
+        if who
+            .must_be(context)
+            .is_some_and(|name| name != word.operator())
+        {
+            return Err(nobody("the signature is another operator's"));
+        }
+        return Ok(word);
+    }
     let known = desk.operators()?;
     let here = known.iter().find(|operator| is_here(context, operator));
     let who = Who {
@@ -221,6 +287,7 @@ pub(crate) fn word(
             .clone()
             .or_else(|| here.map(|it| it.name.clone())),
         key: who.key.clone(),
+        signature: None,
     };
     let (operator, signing) = choose(context, desk, &who)?;
     Ok(desk.word(&operator, &*signing, says)?)
@@ -233,7 +300,7 @@ fn is_here(context: &Context, operator: &Operator) -> bool {
     }
 }
 
-fn own_key(context: &Context, name: &str) -> PathBuf {
+pub(super) fn own_key(context: &Context, name: &str) -> PathBuf {
     context
         .paths
         .data
@@ -241,7 +308,7 @@ fn own_key(context: &Context, name: &str) -> PathBuf {
         .join(format!("{name}.key"))
 }
 
-fn bad_key(path: &Path) -> impl Fn(safepoint_trail::note::NoteError) -> CliError {
+pub(super) fn bad_key(path: &Path) -> impl Fn(safepoint_trail::note::NoteError) -> CliError {
     let path = path.to_owned();
     move |error| {
         CliError::Control(ControlError::Key {
@@ -273,6 +340,12 @@ pub(crate) fn choose(
     desk: &Desk<'_>,
     who: &Who,
 ) -> Result<(Operator, Box<dyn Signing>), CliError> {
+    // A server has no keys of operators, whatever lies in its data directory.
+    if context.served().is_some() {
+        return Err(nobody(
+            "over a connection an operator hands in a signature of their own key",
+        ));
+    }
     let known = desk.operators()?;
     if known.is_empty() {
         return Err(nobody(

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{
     atlas, audit, checkpoint, diff, doctor, du, exec, gc, hold, init, install, list, log, mutate,
-    operator, passing, permit, pin, restoring, run, session, show, state, status, task, trail,
-    trust, verify, watch, workspace,
+    operator, passing, permit, pin, restoring, run, session, show, state, status, task, token,
+    trail, trust, verify, watch, workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -92,8 +92,11 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("show", schema_for!(show::CheckpointDocument)),
         ("state", schema_for!(state::StateReply)),
         ("status", schema_for!(status::Status)),
+        ("signature", schema_for!(operator::sign::SignatureReply)),
         ("task", schema_for!(task::TaskReply)),
         ("task-list", schema_for!(task::TaskList)),
+        ("token", schema_for!(token::TokenReply)),
+        ("token-list", schema_for!(token::TokenList)),
         ("trail-bundle", schema_for!(trail::bundle::BundleReply)),
         (
             "trail-check-bundle",

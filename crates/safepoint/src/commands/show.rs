@@ -40,6 +40,7 @@ pub(crate) struct CheckpointDocument {
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let state = context.state()?;
     let snapshot = state.find(&arguments.id)?;
+    context.keep_to(&snapshot.workspace, "checkpoint")?;
     let record = &snapshot.record;
     let files = if arguments.files || record.files.files <= 5_000 {
         let objects = state.objects()?;

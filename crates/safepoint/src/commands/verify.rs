@@ -56,6 +56,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
 fn of_checkpoint(context: &mut Context, id: &str) -> Result<VerifyReply, CliError> {
     let state = context.state()?;
     let snapshot = state.find(id)?;
+    context.keep_to(&snapshot.workspace, "checkpoint")?;
     let verified = match state.verify(&snapshot) {
         Ok(verified) => verified,
         Err(error) => {

@@ -75,6 +75,7 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
                 "hold" => "`safepoint hold list --all` shows the holds",
                 "permit" => "`safepoint permit list` shows the permits",
                 "operator" => "`safepoint operator add NAME` makes one",
+                "token" => "`safepoint token list` shows the tokens",
                 _ => "`safepoint session list` shows the sessions",
             }),
         ),
@@ -147,6 +148,16 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
         ),
         ControlError::Store(error) => explain_store(error),
         ControlError::Trail(error) => explain_trail(error),
+        ControlError::TokenExists { name } => (
+            Code::Conflict,
+            Some(name.clone()),
+            hint("give it another name, or exchange it: `safepoint token rotate NAME`"),
+        ),
+        ControlError::SignedElse { .. } => (
+            Code::SignatureInvalid,
+            None,
+            hint("sign what is there now: `safepoint hold sign` makes such a signature"),
+        ),
         ControlError::Entropy(_) => (Code::Internal, None, None),
     }
 }

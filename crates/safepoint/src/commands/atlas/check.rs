@@ -16,7 +16,7 @@ use crate::error::CliError;
 /// Arguments of `atlas check`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The atlases; those of the project without any
+    /// The atlases, `-` for standard input; those of the project without any
     files: Vec<PathBuf>,
     /// Take warnings for errors
     #[arg(long)]
@@ -86,7 +86,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             suggestion: "name one, or list them under `atlases` in safepoint.yaml",
         });
     }
-    if let [only] = paths.as_slice() {
+    let is_given = |path: &PathBuf| path.as_path() == Path::new(super::GIVEN);
+    if let [only] = paths.as_slice()
+        && !is_given(only)
+    {
         let path = context.directory.join(only);
         if let Err(error) = std::fs::metadata(&path) {
             let action = "read";
@@ -100,7 +103,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let mut files = Vec::new();
     let mut manifests: Vec<AtlasManifest> = Vec::new();
     for path in &paths {
-        let (file, manifest) = check(context, path);
+        let (file, manifest) = match super::given(context, path)? {
+            Some(text) => check_given(&text),
+            None => check(context, path),
+        };
         files.push(file);
         manifests.extend(manifest);
     }
@@ -118,14 +124,23 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     Ok(if valid { Exit::Done } else { Exit::Usage })
 }
 
+/// The same of one that was handed in: nothing lies beside it.
+fn check_given(text: &str) -> (CheckedFile, Option<AtlasManifest>) {
+    let mut file = CheckedFile::new(super::GIVEN);
+    let checked = load::check(text);
+    file.take(&checked, text);
+    if checked.manifest.is_some() {
+        let code = AtlasFile::given(text.to_owned()).and_then(|atlas| atlas.check_code());
+        if let Err(error) = code {
+            file.add(error.to_string());
+        }
+    }
+    (file, checked.manifest)
+}
+
 /// One file: what is wrong with it, or with what lies beside it.
 fn check(context: &Context, path: &Path) -> (CheckedFile, Option<AtlasManifest>) {
-    let mut file = CheckedFile {
-        path: path.display().to_string(),
-        atlas_id: None,
-        problems: Vec::new(),
-        shown: Vec::new(),
-    };
+    let mut file = CheckedFile::new(&path.display().to_string());
     let place = context.directory.join(path);
     let text = match std::fs::read(&place).map(String::from_utf8) {
         Ok(Ok(text)) => text,
@@ -139,11 +154,7 @@ fn check(context: &Context, path: &Path) -> (CheckedFile, Option<AtlasManifest>)
         }
     };
     let checked = load::check(&text);
-    for problem in &checked.problems {
-        file.problems.push(FoundProblem::from(problem));
-        file.shown.push(problem.render(&file.path, &text));
-    }
-    file.atlas_id = checked.manifest.as_ref().map(|it| it.atlas_id.clone());
+    file.take(&checked, &text);
     if checked.manifest.is_some() {
         let beside = AtlasFile::read(&place).and_then(|atlas| atlas.check_code());
         if let Err(error) = beside {
@@ -154,6 +165,24 @@ fn check(context: &Context, path: &Path) -> (CheckedFile, Option<AtlasManifest>)
 }
 
 impl CheckedFile {
+    fn new(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            atlas_id: None,
+            problems: Vec::new(),
+            shown: Vec::new(),
+        }
+    }
+
+    /// Takes what is wrong with the text.
+    fn take(&mut self, checked: &load::Checked, text: &str) {
+        for problem in &checked.problems {
+            self.problems.push(FoundProblem::from(problem));
+            self.shown.push(problem.render(&self.path, text));
+        }
+        self.atlas_id = checked.manifest.as_ref().map(|it| it.atlas_id.clone());
+    }
+
     /// Adds an error that has no place in the text.
     fn add(&mut self, message: String) {
         let problem = Problem {

@@ -40,6 +40,27 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
     }
 }
 
+/// What stands for an atlas on standard input.
+const GIVEN: &str = "-";
+
+/// The most that is read of an atlas on standard input.
+const LARGEST: u64 = 16 << 20;
+
+/// The text of an atlas that is handed in; `None` when `path` is a file.
+fn given(context: &Context, path: &std::path::Path) -> Result<Option<String>, CliError> {
+    if path != std::path::Path::new(GIVEN) {
+        return Ok(None);
+    }
+    let read = context.input(LARGEST).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| std::io::ErrorKind::InvalidData.into())
+    });
+    read.map(Some).map_err(|error| CliError::File {
+        action: "read",
+        path: GIVEN.into(),
+        error,
+    })
+}
+
 fn schema(context: &mut Context) -> Result<Exit, CliError> {
     let schema = safepoint_gates::load::schema();
     let text = serde_json::to_string_pretty(&schema)?;

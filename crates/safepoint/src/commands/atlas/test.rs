@@ -15,7 +15,7 @@ use crate::error::CliError;
 /// Arguments of `atlas test`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The atlas
+    /// The atlas; `-` for standard input
     file: PathBuf,
 }
 
@@ -66,7 +66,10 @@ impl From<Mismatch> for FoundMismatch {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let atlas = AtlasFile::read(&context.directory.join(&arguments.file))?;
+    let atlas = match super::given(context, &arguments.file)? {
+        Some(text) => AtlasFile::given(text)?,
+        None => AtlasFile::read(&context.directory.join(&arguments.file))?,
+    };
     let engine = atlas.engine()?;
     let tests: Vec<TriedCase> = atlas
         .manifest

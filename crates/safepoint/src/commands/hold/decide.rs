@@ -1,7 +1,7 @@
 //! `safepoint hold approve`, `deny` and `halt`.
 
 use safepoint_authority::{Choice, Envelope, Hold, Permit};
-use safepoint_control::pass::Verdict;
+use safepoint_control::pass::{Elsewhere, Verdict};
 use safepoint_model::{Digest, Exit};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub(crate) struct DecisionReply {
     decision: Option<String>,
 }
 
-fn fingerprint(text: &str) -> Result<Digest, String> {
+pub(super) fn fingerprint(text: &str) -> Result<Digest, String> {
     text.parse()
         .map_err(|_| "a fingerprint has 64 hexadecimal digits".to_owned())
 }
@@ -75,6 +75,19 @@ pub(crate) fn approve(context: &mut Context, arguments: &Approve) -> Result<Exit
         None => None,
         Some(given) => Some(read_envelope(context, given)?),
     };
+    if let Some(note) = arguments.who.note(context)? {
+        let elsewhere = arguments.confirm.is_some() || arguments.reason.is_some();
+        if elsewhere || envelope.is_some() || arguments.per_step {
+            return Err(CliError::Invalid {
+                message: "what was signed elsewhere says everything itself".to_owned(),
+                suggestion: "leave out `--confirm`, `--envelope`, `--per-step` and `--reason`",
+            });
+        }
+        let yes = [Choice::Continue, Choice::Modify, Choice::PerStep];
+        let fingerprint = Some(arguments.fingerprint);
+        let (hold, who) = (&arguments.hold, &arguments.who);
+        return take_signed(context, hold, who, &note, fingerprint, &yes);
+    }
     let choice = match (&envelope, arguments.per_step) {
         (Some(_), _) => Choice::Modify,
         (None, true) => Choice::PerStep,
@@ -99,6 +112,16 @@ pub(crate) fn halt(context: &mut Context, arguments: &Deny) -> Result<Exit, CliE
 }
 
 fn no(context: &mut Context, arguments: &Deny, choice: Choice) -> Result<Exit, CliError> {
+    if let Some(note) = arguments.who.note(context)? {
+        if arguments.reason.is_some() {
+            return Err(CliError::Invalid {
+                message: "what was signed elsewhere says its reason itself".to_owned(),
+                suggestion: "leave out `--reason`",
+            });
+        }
+        let (hold, who) = (&arguments.hold, &arguments.who);
+        return take_signed(context, hold, who, &note, None, &[choice]);
+    }
     decide(context, &arguments.hold, &arguments.who, |hold| Verdict {
         hold_id: hold.hold_id.clone(),
         // A no needs no look at the form: it lets nothing happen.
@@ -124,16 +147,52 @@ fn decide(
     let verdict = verdict(&hold);
     let (decided, permit) = desk.decide(&verdict, &operator, &*signing)?;
     deliver::start(context, &control);
-    let reply = DecisionReply {
-        hold_id: decided.hold_id.to_string(),
-        action_id: decided.action_id.to_string(),
-        choice: verdict.choice,
-        state: decided.state,
-        operator: operator.name.clone(),
-        permit,
-        decision: decided.decisions.last().map(|it| it.note().to_owned()),
-    };
-    context.console.value(&reply, |reply| {
+    let reply = DecisionReply::new(&decided, permit, verdict.choice, operator.name);
+    print(context, &reply)
+}
+
+/// Takes a decision that was signed elsewhere.
+fn take_signed(
+    context: &mut Context,
+    prefix: &str,
+    who: &operator::Who,
+    note: &str,
+    fingerprint: Option<Digest>,
+    choices: &[Choice],
+) -> Result<Exit, CliError> {
+    let control = context.control()?;
+    operator::refuse_agents(context, &control)?;
+    let desk = context.desk(&control);
+    let hold = desk.hold(prefix)?;
+    let operator = who.must_be(context);
+    let (decided, permit, choice, operator) = desk.decide_signed(&Elsewhere {
+        hold: &hold,
+        fingerprint: fingerprint.unwrap_or(hold.fingerprint),
+        choices,
+        operator: operator.as_deref(),
+        note,
+    })?;
+    deliver::start(context, &control);
+    let reply = DecisionReply::new(&decided, permit, choice, operator);
+    print(context, &reply)
+}
+
+impl DecisionReply {
+    fn new(decided: &Hold, permit: Option<Permit>, choice: Choice, operator: String) -> Self {
+        Self {
+            hold_id: decided.hold_id.to_string(),
+            action_id: decided.action_id.to_string(),
+            choice,
+            state: decided.state,
+            operator,
+            permit,
+            decision: decided.decisions.last().map(|it| it.note().to_owned()),
+        }
+    }
+}
+
+fn print(context: &mut Context, reply: &DecisionReply) -> Result<Exit, CliError> {
+    context.console.value(reply, |reply| {
         let word = match (reply.choice.is_yes(), &reply.permit) {
             (true, Some(_)) => format!("{GOOD}approved{GOOD:#}"),
             (true, None) => format!("{GOOD}noted{GOOD:#}, another operator is needed"),
@@ -154,7 +213,7 @@ fn decide(
     Ok(Exit::Done)
 }
 
-fn read_envelope(context: &Context, given: &str) -> Result<Envelope, CliError> {
+pub(super) fn read_envelope(context: &Context, given: &str) -> Result<Envelope, CliError> {
     let bytes = outside::text_or_file(context, given)?;
     let text = String::from_utf8_lossy(&bytes);
     Envelope::read(&text).map_err(|error| {

@@ -3,6 +3,7 @@
 pub(crate) mod decide;
 pub(crate) mod list;
 mod show;
+pub(crate) mod sign;
 
 use clap::Subcommand;
 use safepoint_model::Exit;
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Deny(decide::Deny),
     /// Stop the whole session until an operator acts
     Halt(decide::Deny),
+    /// Sign a decision here, without a store, to be handed in elsewhere with `--signature`
+    Sign(sign::Arguments),
 }
 
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
@@ -32,5 +35,6 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Approve(arguments) => decide::approve(context, &arguments),
         Command::Deny(arguments) => decide::deny(context, &arguments),
         Command::Halt(arguments) => decide::halt(context, &arguments),
+        Command::Sign(arguments) => sign::run(context, &arguments),
     }
 }

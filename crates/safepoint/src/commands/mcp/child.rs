@@ -12,8 +12,8 @@ use std::process::{Command as Process, Stdio};
 
 use serde_json::{Value, json};
 
-use super::words::Words;
 use crate::cli::Global;
+use crate::commands::form::Words;
 
 /// What the trail calls an agent that works through us.
 pub(super) const AGENT: &str = "mcp";

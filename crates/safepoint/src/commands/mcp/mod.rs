@@ -9,8 +9,6 @@ mod notes;
 mod table;
 #[cfg(test)]
 mod tests;
-mod tool;
-mod words;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
@@ -24,8 +22,8 @@ use safepoint_server::mcp::{
 use serde_json::{Map, Value, json};
 
 use self::child::{AGENT, Ran, Runner};
-use self::words::Given;
 use crate::cli::Global;
+use crate::commands::form::{Given, Naming};
 use crate::commands::passing::{Flags, Room};
 use crate::console::Mode;
 use crate::context::Context;
@@ -139,9 +137,10 @@ impl Tools for Commands {
         name: &str,
         arguments: &Map<String, Value>,
     ) -> Result<ToolAnswer, Refused> {
-        let tool = table::TOOLS.iter().find(|tool| tool.name == name);
+        let tool = table::TOOLS.iter().find(|tool| tool.form.name == name);
         let tool = tool.ok_or_else(|| Refused::Unknown(name.to_owned()))?;
-        let given = Given::check(tool, arguments)?;
+        let given =
+            Given::check(&tool.form, arguments, Naming::Lenient).map_err(Refused::Arguments)?;
         let session = match given.needs_session() {
             false => given.session().map(str::to_owned),
             true => match self.session(caller) {

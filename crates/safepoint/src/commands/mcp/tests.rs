@@ -1,13 +1,12 @@
-use safepoint_server::mcp::Refused;
 use serde_json::{Value, json};
 
 use super::table::TOOLS;
-use super::words::{Given, Words};
+use crate::commands::form::{Given, Naming, Words};
 
 #[track_caller]
-fn words(tool: &str, given: &Value) -> Result<Words, Refused> {
-    let tool = TOOLS.iter().find(|it| it.name == tool).unwrap();
-    let given = Given::check(tool, given.as_object().unwrap())?;
+fn words(tool: &str, given: &Value) -> Result<Words, String> {
+    let tool = TOOLS.iter().find(|it| it.form.name == tool).unwrap();
+    let given = Given::check(&tool.form, given.as_object().unwrap(), Naming::Lenient)?;
     let session = given.session().unwrap_or("ses_1").to_owned();
     Ok(given.words(Some(&session)))
 }
@@ -189,9 +188,9 @@ fn su_06_every_tool_is_a_command() {
     ];
     for tool in TOOLS {
         assert!(
-            full.iter().any(|(name, _)| *name == tool.name),
+            full.iter().any(|(name, _)| *name == tool.form.name),
             "{}",
-            tool.name
+            tool.form.name
         );
     }
     for (tool, given) in full {

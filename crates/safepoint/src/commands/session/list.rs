@@ -15,6 +15,9 @@ pub(crate) struct Arguments {
     /// At most so many
     #[arg(long, default_value_t = 20)]
     limit: u32,
+    /// Only those in which this one acts
+    #[arg(long, value_name = "PRINCIPAL")]
+    principal: Option<String>,
 }
 
 /// What `session list` prints.
@@ -62,7 +65,11 @@ impl From<&Session> for SessionLine {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let sessions = context.control()?.sessions(arguments.limit)?;
+    let control = context.control()?;
+    let sessions = match &arguments.principal {
+        None => control.sessions(arguments.limit)?,
+        Some(principal) => control.sessions_of(principal, arguments.limit)?,
+    };
     let reply = SessionList {
         sessions: sessions.iter().map(SessionLine::from).collect(),
     };

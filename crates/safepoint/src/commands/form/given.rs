@@ -1,43 +1,59 @@
-//! From what a tool is given to the words of its command.
+//! From what is given to the words of a command.
 //!
 //! A value never stands where it could be taken for a flag: it follows a `=`, or the `--`
 //! after which there are none, or goes to standard input, where no file can be named by it.
 
-use safepoint_server::mcp::Refused;
 use serde_json::{Map, Value};
 
-use super::tool::{Field, Place, Session, Shape, Tool};
+use super::{Field, Form, Place, Session, Shape};
 
 /// A command, ready to be run.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(crate) struct Words {
     /// The words.
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// What it reads on standard input.
-    pub(super) input: Option<String>,
+    pub(crate) input: Option<String>,
 }
 
-/// What a tool was given, by field.
-pub(super) struct Given<'a> {
-    tool: &'a Tool,
+/// Under which names fields are known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// Under all of them, and what is null is not given. Models are not exact.
+    Lenient,
+    /// Under the first one alone, and null is a value like others.
+    Strict,
+}
+
+/// What was given, by field.
+pub(crate) struct Given<'a> {
+    tool: &'a Form,
     values: Vec<(&'static Field, &'a Value)>,
 }
 
 impl<'a> Given<'a> {
-    /// Checks what a tool is given. A name that it does not know is refused: whoever gives it
-    /// means something by it.
-    pub(super) fn check(tool: &'a Tool, given: &'a Map<String, Value>) -> Result<Self, Refused> {
-        let refuse = |message: String| Err(Refused::Arguments(message));
+    /// Checks what is given. A name that is not known is refused: whoever gives it means
+    /// something by it.
+    pub(crate) fn check(
+        tool: &'a Form,
+        given: &'a Map<String, Value>,
+        naming: Naming,
+    ) -> Result<Self, String> {
+        let refuse = |message: String| Err(message);
         let mut values: Vec<(&'static Field, &Value)> = Vec::new();
-        for (name, value) in given.iter().filter(|(_, value)| !value.is_null()) {
-            let known = |field: &&Field| field.names.contains(&name.as_str());
+        let absent = |value: &Value| naming == Naming::Lenient && value.is_null();
+        for (name, value) in given.iter().filter(|(_, value)| !absent(value)) {
+            let known = |field: &&Field| match naming {
+                Naming::Lenient => field.names.contains(&name.as_str()),
+                Naming::Strict => field.name() == name.as_str(),
+            };
             let Some(field) = tool.fields.iter().find(known) else {
                 return refuse(format!("`{}` takes no `{name}`", tool.name));
             };
             if values.iter().any(|(there, _)| there.names == field.names) {
                 return refuse(format!("`{}` is given twice", field.name()));
             }
-            if let Some(wanted) = field.shape.fault(value) {
+            if let Some(wanted) = field.shape.fault(value, naming) {
                 return refuse(format!("`{name}` must be {wanted}"));
             }
             values.push((field, value));
@@ -53,6 +69,7 @@ impl<'a> Given<'a> {
         }
         let of_chain = ["workspace", "token", "request_key"];
         if let Some(name) = of_chain.iter().find(|name| this.value(name).is_some())
+            && tool.name == "record"
             && !this.is_record()
         {
             return refuse(format!(
@@ -63,16 +80,17 @@ impl<'a> Given<'a> {
     }
 
     /// The session that is named, if one is.
-    pub(super) fn session(&self) -> Option<&str> {
+    pub(crate) fn session(&self) -> Option<&str> {
         self.value("session_id").and_then(Value::as_str)
     }
 
     /// Whether a session is needed, and none is named.
-    pub(super) fn needs_session(&self) -> bool {
+    pub(crate) fn needs_session(&self) -> bool {
         self.tool.session != Session::None && self.session().is_none() && !self.is_record()
     }
 
-    fn value(&self, name: &str) -> Option<&Value> {
+    /// What was given under a name.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
         let (_, value) = self
             .values
             .iter()
@@ -90,7 +108,7 @@ impl<'a> Given<'a> {
     }
 
     /// The words of the command.
-    pub(super) fn words(&self, session: Option<&str>) -> Words {
+    pub(crate) fn words(&self, session: Option<&str>) -> Words {
         match (self.is_record(), self.is_note()) {
             (true, _) => self.record(),
             (false, true) => self.note(session),
@@ -118,7 +136,19 @@ impl<'a> Given<'a> {
                 Place::Switch(option) if *value == &Value::Bool(true) => {
                     made.words.push(option.to_owned());
                 }
-                Place::Switch(_) | Place::Session | Place::Note => {}
+                Place::Switch(_) | Place::Session | Place::Note | Place::Apart => {}
+                Place::Each(option) => {
+                    let each = texts(value).into_iter();
+                    made.words.extend(each.map(|it| format!("{option}={it}")));
+                }
+                Place::Text(option) => {
+                    made.words.push(format!("{option}=-"));
+                    made.input = Some(plain(value));
+                }
+                Place::TextWord => {
+                    after.push("-".to_owned());
+                    made.input = Some(plain(value));
+                }
                 Place::Pairs(option) => {
                     for (name, value) in value.as_object().into_iter().flatten() {
                         made.words.push(format!("{option}={name}={value}"));
@@ -194,31 +224,63 @@ impl<'a> Given<'a> {
 
 impl Field {
     /// Its name.
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or_default()
     }
 }
 
 impl Shape {
     /// What a value should be, if it is not that.
-    fn fault(self, value: &Value) -> Option<String> {
+    fn fault(self, value: &Value, naming: Naming) -> Option<String> {
         let objects = |value: &Value| {
             let each = value.as_array();
             value.is_object() || each.is_some_and(|each| each.iter().all(Value::is_object))
         };
+        // No store keeps a NUL in a text, and no name of a file has one.
+        let text = |value: &Value| value.as_str().is_some_and(|it| !it.contains('\0'));
         let strings = |value: &Value| {
             let each = value.as_array();
-            value.is_string() || each.is_some_and(|each| each.iter().all(Value::is_string))
+            (naming == Naming::Lenient && text(value))
+                || each.is_some_and(|each| each.iter().all(text))
         };
         let (fits, wanted) = match self {
-            Self::Text => (value.is_string(), "a text".to_owned()),
+            Self::Text => (
+                text(value)
+                    && value
+                        .as_str()
+                        .is_some_and(|it| it.chars().count() <= LONGEST_TEXT),
+                "a text of at most 10,000 characters, without NUL".to_owned(),
+            ),
+            Self::Long => (text(value), "a text without NUL".to_owned()),
             Self::Id => (value.as_str().is_some_and(is_id), "an id".to_owned()),
-            Self::Texts => (strings(value), "a text, or an array of texts".to_owned()),
+            Self::Texts => (
+                strings(value),
+                "a text, or an array of texts, without NUL".to_owned(),
+            ),
+            Self::Paths => (
+                value
+                    .as_array()
+                    .is_some_and(|each| each.iter().all(|it| it.as_str().is_some_and(is_path))),
+                "an array of paths; one with a `:` in it begins with `./`".to_owned(),
+            ),
+            Self::Limit => (
+                value
+                    .as_u64()
+                    .is_some_and(|it| (1..=LARGEST_PAGE).contains(&it)),
+                format!("a number from 1 to {LARGEST_PAGE}"),
+            ),
+            Self::Cursor => (
+                value.as_str().is_some_and(is_cursor),
+                "the cursor of a page".to_owned(),
+            ),
             Self::Choice(known) => (
                 value.as_str().is_some_and(|value| known.contains(&value)),
                 format!("one of {}", listed(known)),
             ),
-            Self::Count => (value.is_u64(), "a number".to_owned()),
+            Self::Count => (
+                value.as_u64().is_some_and(|it| it <= MOST),
+                "a number".to_owned(),
+            ),
             Self::Flag => (value.is_boolean(), "true or false".to_owned()),
             Self::Object => (value.is_object(), "an object".to_owned()),
             Self::Named => (
@@ -232,10 +294,38 @@ impl Shape {
     }
 }
 
+/// The longest text that is not said to be long.
+pub(super) const LONGEST_TEXT: usize = 10_000;
+
+/// The largest count: what JSON can write everywhere.
+pub(super) const MOST: u64 = (1 << 53) - 1;
+
+/// The longest id. Those there are are shorter by far.
+pub(super) const LONGEST_ID: usize = 100;
+
 /// The characters of ids, which cannot be taken for a flag.
 fn is_id(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !text.is_empty() && text.chars().all(plain)
+    !text.is_empty() && text.len() <= LONGEST_ID && text.chars().all(plain)
+}
+
+/// The most on one page.
+pub(crate) const LARGEST_PAGE: u64 = 1_000;
+
+/// Whether it can only be a path or a pattern.
+fn is_path(text: &str) -> bool {
+    let first = text.split('/').next().unwrap_or_default();
+    !text.is_empty() && !text.contains('\0') && !first.contains(':')
+}
+
+/// A place, and perhaps what was there.
+fn is_cursor(text: &str) -> bool {
+    let (place, id) = match text.split_once('.') {
+        Some((place, id)) => (place, Some(id)),
+        None => (text, None),
+    };
+    let digits = place.bytes().all(|c| c.is_ascii_digit());
+    digits && (1..=15).contains(&place.len()) && id.is_none_or(is_id)
 }
 
 #[expect(clippy::ptr_arg, reason = "it is handed to `all` over keys")]

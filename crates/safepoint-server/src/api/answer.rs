@@ -1,0 +1,115 @@
+//! Around every request: whether it may be for us, what every response says, and what is
+//! written down of it. Never a token, never a body, never a path that somebody made up.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use safepoint_model::Code;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::Api;
+use super::problem::Problem;
+use super::shared::{Peer, Shared};
+
+/// What is known of a request once it is answered.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) route: &'static str,
+    pub(super) caller: Option<String>,
+}
+
+/// What no route answers.
+const NO_ROUTE: &str = "none";
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What every response says, unless it says otherwise itself.
+const ALWAYS: [(HeaderName, &str); 5] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'",
+    ),
+    (HeaderName::from_static("x-content-type-options"), "nosniff"),
+    (HeaderName::from_static("x-frame-options"), "DENY"),
+    (REFERRER_POLICY, "no-referrer"),
+    (CACHE_CONTROL, "no-store"),
+];
+
+/// Answers a request.
+pub(super) async fn around<A: Api>(
+    State(shared): State<Arc<Shared<A>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let id = shared.request_id();
+    let peer = request.extensions().get::<Peer>().copied();
+    let method = request.method().clone();
+    let admitted = match peer {
+        Some(peer) => shared.admit(peer),
+        None => Err(Problem::inside("nobody knows where it came from")),
+    };
+    let admitted = admitted.and_then(|()| shared.guard.check(request.headers()));
+    let mut response = match admitted {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.response(),
+    };
+    let status = response.status();
+    let told = response.extensions_mut().remove::<Told>();
+    let (route, caller) = match told {
+        Some(told) => (told.route, told.caller),
+        None => (NO_ROUTE, None),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in ALWAYS {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    let took = began.elapsed();
+    shared.metrics.count(route, status.as_u16(), took);
+    let mut line = Map::new();
+    for (name, value) in [
+        ("event", json!("request")),
+        ("request_id", json!(id)),
+        ("method", json!(method.as_str())),
+        ("route", json!(route)),
+        ("status", json!(status.as_u16())),
+        ("milliseconds", json!(took.as_micros() as f64 / 1_000.0)),
+        ("address", json!(peer.map(|peer| peer.0.ip().to_string()))),
+        ("caller", caller.map_or(Value::Null, Value::String)),
+    ] {
+        line.insert(name.to_owned(), value);
+    }
+    shared.api.log(line);
+    response
+}
+
+/// There is nothing at this path.
+pub(super) async fn nothing_here() -> Response {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        Code::NotFound,
+        "there is nothing at this path",
+    )
+    .advise("`/v1/openapi.json` tells what there is")
+    .response()
+}
+
+/// There is something, but not for this method.
+pub(super) async fn other_method() -> Response {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        Code::InvalidInput,
+        "this path takes another method",
+    )
+    .response()
+}

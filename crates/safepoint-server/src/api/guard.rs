@@ -1,0 +1,158 @@
+//! Whether a request may be meant for us at all, before anything of it is read.
+//!
+//! A page in a browser of this machine can reach us too: by a name of its own that leads
+//! here (DNS rebinding), or by sending something for its reader. So a request that names
+//! another host than ours, or comes from another origin, is refused. There are no cookies,
+//! and no other origin is ever let in.
+
+use std::net::SocketAddr;
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, StatusCode};
+use safepoint_model::Code;
+
+use super::problem::Problem;
+
+/// The names that are ours.
+pub(super) struct Guard {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl Guard {
+    pub(super) fn new(address: SocketAddr, named: &[String], is_tls: bool) -> Self {
+        let (scheme, usual) = if is_tls { ("https", 443) } else { ("http", 80) };
+        let port = address.port();
+        let mut names = vec![address.to_string()];
+        if address.ip().is_loopback() {
+            let ours = ["127.0.0.1", "localhost", "[::1]"];
+            names.extend(ours.map(|name| format!("{name}:{port}")));
+        }
+        for name in named {
+            names.push(name.to_ascii_lowercase());
+            if !has_port(name) {
+                names.push(format!("{}:{port}", name.to_ascii_lowercase()));
+            }
+        }
+        // Clients leave the usual port out.
+        let usual = format!(":{usual}");
+        let short: Vec<String> = names
+            .iter()
+            .filter_map(|name| name.strip_suffix(&usual).map(str::to_owned))
+            .collect();
+        names.extend(short);
+        let origins = names.iter().map(|name| format!("{scheme}://{name}"));
+        Self {
+            origins: origins.collect(),
+            hosts: names,
+        }
+    }
+
+    /// Whether a request is for us, and from nobody else's page.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let (host, second) = (hosts.next(), hosts.next());
+        let host = host.and_then(|host| host.to_str().ok());
+        let (Some(host), None) = (host, second) else {
+            return Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                Code::InvalidInput,
+                "a request names one host",
+            ));
+        };
+        if !self.hosts.contains(&host.to_ascii_lowercase()) {
+            return Err(Problem::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                Code::AccessDenied,
+                "this is another host than the one that is named",
+            )
+            .advise("whoever runs the server names its hosts with `--host`"));
+        }
+        let elsewhere = Problem::new(
+            StatusCode::FORBIDDEN,
+            Code::AccessDenied,
+            "pages of other origins are not let in",
+        );
+        for origin in headers.get_all(ORIGIN) {
+            let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+            if !self.origins.contains(&origin) {
+                return Err(elsewhere);
+            }
+        }
+        match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
+            None | Some(b"same-origin" | b"none") => Ok(()),
+            Some(_) => Err(elsewhere),
+        }
+    }
+}
+
+fn has_port(name: &str) -> bool {
+    match name.rsplit_once(':') {
+        None => false,
+        Some((before, port)) => {
+            let whole = !before.contains(':') || before.ends_with(']');
+            whole && !port.is_empty() && port.bytes().all(|c| c.is_ascii_digit())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[track_caller]
+    fn status(guard: &Guard, headers: &[(&'static str, &'static str)]) -> u16 {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        guard
+            .check(&map)
+            .map_or_else(|problem| problem.status(), |()| 200)
+    }
+
+    #[test]
+    fn su_07_only_our_own_names_and_origins_are_let_in() {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), &[], false);
+        for host in ["127.0.0.1:80", "localhost", "LOCALHOST:80", "[::1]:80"] {
+            assert_eq!(status(&guard, &[("host", host)]), 200, "{host}");
+        }
+        for host in ["evil.example", "localhost:81", "localhost.evil.example", ""] {
+            assert_eq!(status(&guard, &[("host", host)]), 421, "{host}");
+        }
+        assert_eq!(status(&guard, &[]), 400);
+        let twice = [("host", "localhost"), ("host", "localhost")];
+        assert_eq!(status(&guard, &twice), 400);
+        for (header, value, wanted) in [
+            ("origin", "http://localhost", 200),
+            ("origin", "https://localhost", 403),
+            ("origin", "http://evil.example", 403),
+            ("origin", "null", 403),
+            ("sec-fetch-site", "same-origin", 200),
+            ("sec-fetch-site", "none", 200),
+            ("sec-fetch-site", "same-site", 403),
+            ("sec-fetch-site", "cross-site", 403),
+        ] {
+            let headers = [("host", "localhost"), (header, value)];
+            assert_eq!(status(&guard, &headers), wanted, "{header}: {value}");
+        }
+        let named = ["safepoint.example".to_owned(), "other.example:9".to_owned()];
+        let guard = Guard::new("10.0.0.1:443".parse().unwrap(), &named, true);
+        for host in [
+            "safepoint.example",
+            "safepoint.example:443",
+            "other.example:9",
+            "10.0.0.1",
+        ] {
+            assert_eq!(status(&guard, &[("host", host)]), 200, "{host}");
+        }
+        assert_eq!(status(&guard, &[("host", "localhost")]), 421);
+        let page = [
+            ("host", "10.0.0.1"),
+            ("origin", "https://safepoint.example"),
+        ];
+        assert_eq!(status(&guard, &page), 200);
+    }
+}

@@ -1,0 +1,200 @@
+//! The commands of this program, run for somebody who asks over a connection: in this
+//! process, with the store open already, one thread each.
+//!
+//! A command runs as on the command line, with the same checks and the same records. What
+//! differs is who it is for, where it may work, and that nobody's key is at hand.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Parser;
+use safepoint_control::{Control, Token, TokenRole};
+use safepoint_model::Exit;
+use safepoint_server::commands::{Answer, Caller, Command, Commands, Role, Unavailable};
+use safepoint_trail::{Actor, Trail};
+use serde_json::{Value, json};
+
+use super::endpoint::Endpoint;
+use super::place::Places;
+use super::table::endpoints;
+use crate::cli::{Cli, Global};
+use crate::console::{Console, Printed};
+use crate::context::{Context, Served};
+use crate::error::CliError;
+use crate::world::Environment;
+
+/// The program, as a server has it.
+pub(super) struct Program {
+    pub(super) global: Global,
+    pub(super) environment: Environment,
+    pub(super) trail: Trail,
+    /// For what is no command: tokens, answers that were given, what happened.
+    pub(super) control: Control,
+    pub(super) places: Places,
+}
+
+impl Commands for Program {
+    fn caller(&self, token: &str) -> Result<Option<Caller>, Unavailable> {
+        match self.control.token_of(token) {
+            Ok(found) => Ok(found.map(|token| caller_of(&token))),
+            Err(error) => Err(Unavailable(error.to_string())),
+        }
+    }
+
+    /// Runs a command by its words. Who may is what the endpoint of the same command says;
+    /// what has none is for nobody. An agent has the API.
+    fn run(&self, caller: &Caller, command: &Command) -> Answer {
+        if !may_run(caller, &command.words) {
+            return failed(&not_for_you());
+        }
+        let directory = match &command.directory {
+            None => self.places.none().to_owned(),
+            Some(named) => match self.places.holds(named) {
+                Some(found) => found,
+                None => {
+                    return failed(&CliError::NotFound {
+                        what: "workspace",
+                        name: named.display().to_string(),
+                    });
+                }
+            },
+        };
+        self.execute(caller, &command.words, command.input.clone(), &directory)
+    }
+}
+
+impl Program {
+    /// Runs a command that the caller may use, in a directory that they may use.
+    pub(super) fn execute(
+        &self,
+        caller: &Caller,
+        words: &[String],
+        input: Vec<u8>,
+        directory: &Path,
+    ) -> Answer {
+        let line = ["safepoint", "--json"].map(OsString::from).into_iter();
+        let line = line.chain(words.iter().map(OsString::from));
+        let cli = match Cli::try_parse_from(line) {
+            Ok(cli) => cli,
+            Err(error) => {
+                let text = error.render().to_string();
+                let told = text.trim_start_matches("error: ").split("\n\n").next();
+                let told = told.unwrap_or(&text).trim().to_owned();
+                return failed(&CliError::Usage(told));
+            }
+        };
+        let printed = Printed::default();
+        match self.carry_out(caller, cli, input, directory, &printed) {
+            Ok(exit) => answer(exit, &printed.take()),
+            Err(error) => {
+                // What it printed before it failed is no document.
+                printed.take();
+                failed(&error)
+            }
+        }
+    }
+
+    fn carry_out(
+        &self,
+        caller: &Caller,
+        cli: Cli,
+        input: Vec<u8>,
+        directory: &Path,
+        printed: &Printed,
+    ) -> Result<Exit, CliError> {
+        let actor: Actor = caller
+            .name
+            .parse()
+            .map_err(|error: safepoint_trail::NameError| CliError::Usage(error.to_string()))?;
+        let served = Served {
+            trail: self.trail.clone(),
+            actor,
+            operator: operator_of(caller),
+            input,
+        };
+        let agent = caller.roles.contains(&Role::Agent);
+        let environment = self.environment.for_server(agent.then_some("api"));
+        let mut context = Context::of_server(
+            &self.global,
+            environment,
+            directory,
+            served,
+            printed.clone(),
+        )?;
+        crate::recover_first(&mut context, &cli.command)?;
+        let exit = crate::carry_out(&mut context, cli.command)?;
+        context.console.flush()?;
+        Ok(exit)
+    }
+}
+
+/// Whether somebody may have a command run by its words: as the endpoint of that command
+/// says. An agent has the API, where its sessions are told apart.
+pub(super) fn may_run(caller: &Caller, words: &[String]) -> bool {
+    let of_command = |endpoint: &&Endpoint| {
+        let command = endpoint.form.command;
+        let words = words.iter().map(String::as_str).take(command.len());
+        words.eq(command.iter().copied())
+    };
+    let allows = |endpoint: &Endpoint| {
+        let mut roles = caller.roles.iter();
+        roles.any(|role| endpoint.roles.contains(role))
+    };
+    let is_agent = caller.roles.contains(&Role::Agent);
+    !is_agent && endpoints().filter(of_command).any(allows)
+}
+
+/// Somebody whose token is known. An operator is known by their own name, everybody else by
+/// that of the token: an agent cannot have the name of a session that was begun elsewhere.
+fn caller_of(token: &Token) -> Caller {
+    let role = match token.role {
+        TokenRole::Agent => Role::Agent,
+        TokenRole::Operator => Role::Operator,
+        TokenRole::Steward => Role::Steward,
+        TokenRole::Auditor => Role::Auditor,
+    };
+    Caller {
+        name: match &token.operator {
+            Some(operator) => format!("operator:{operator}"),
+            None => format!("token:{}", token.name),
+        },
+        roles: vec![role],
+        scopes: token.scopes.clone(),
+    }
+}
+
+fn operator_of(caller: &Caller) -> Option<String> {
+    let is_operator = caller.roles.contains(&Role::Operator);
+    let name = caller.name.strip_prefix("operator:");
+    name.filter(|_| is_operator).map(str::to_owned)
+}
+
+fn not_for_you() -> CliError {
+    CliError::Control(safepoint_control::ControlError::Operator {
+        reason: "the token's role does not allow this".to_owned(),
+    })
+}
+
+/// What went wrong, as a command would have printed it.
+pub(super) fn failed(error: &CliError) -> Answer {
+    let printed = Printed::default();
+    let exit = Console::printing_to(printed.clone()).fail(error);
+    answer(exit, &printed.take())
+}
+
+fn answer(exit: Exit, printed: &[u8]) -> Answer {
+    let document: Value = match serde_json::from_slice(printed) {
+        Ok(document) => document,
+        Err(_) => json!({"error": {
+            "code": "X101", "name": "INTERNAL", "message": "the command printed no document",
+        }}),
+    };
+    let exit = match document.pointer("/error/code") {
+        Some(code) if code == "X101" => Exit::Failed,
+        _ => exit,
+    };
+    Answer {
+        exit: exit as u8,
+        document,
+    }
+}

@@ -1,0 +1,21 @@
+//! The endpoints, as a table: what each does is a command, so that the API means what the
+//! command line means.
+
+mod authority;
+mod sessions;
+mod state;
+mod trail;
+
+use super::endpoint::Endpoint;
+
+/// All of them, in the order in which they are shown.
+pub(super) fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
+    [
+        sessions::ENDPOINTS,
+        authority::ENDPOINTS,
+        state::ENDPOINTS,
+        trail::ENDPOINTS,
+    ]
+    .into_iter()
+    .flatten()
+}
