@@ -49,6 +49,27 @@ fn ga_02_everything_that_is_wrong_is_listed_with_its_place() {
 }
 
 #[test]
+fn su_08_the_rules_that_apply_are_shown() {
+    let env = env();
+    let built_in = env.json(&["atlas", "show"]);
+    assert_eq!(built_in["atlases"][0]["path"], Value::Null);
+    assert_eq!(
+        built_in["atlases"][0]["manifest"]["atlas_id"],
+        "safepoint.built-in"
+    );
+    env.write("project/acme.yaml", &acme());
+    env.write("project/safepoint.yaml", "atlases: [acme.yaml]\n");
+    let own = env.json(&["atlas", "show"]);
+    let shown = own["atlases"].as_array().unwrap();
+    assert_eq!(shown.len(), 1, "{own}");
+    assert!(shown[0]["path"].as_str().unwrap().ends_with("acme.yaml"));
+    let gates = shown[0]["manifest"]["checkpoints"].as_array().unwrap();
+    assert!(!gates.is_empty(), "{own}");
+    let people = env.run(&["atlas", "show"]).stdout;
+    assert!(people.contains("gate    "), "{people}");
+}
+
+#[test]
 fn ga_03_the_schema_is_printed_and_the_examples_fit_it() {
     let env = env();
     let (code, schema) = run(&env, &["atlas", "schema"]);

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod init;
 pub(crate) mod replay;
+pub(crate) mod show;
 pub(crate) mod sign;
 pub(crate) mod test;
 
@@ -19,6 +20,8 @@ pub(crate) enum Command {
     Init(init::Arguments),
     /// List everything that is wrong with atlases
     Check(check::Arguments),
+    /// Show the rules that apply here
+    Show(show::Arguments),
     /// Print the JSON Schema of atlases, for editors
     Schema,
     /// Run the examples that an atlas has in it
@@ -33,6 +36,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
     match command {
         Command::Init(arguments) => init::run(context, &arguments),
         Command::Check(arguments) => check::run(context, &arguments),
+        Command::Show(arguments) => show::run(context, &arguments),
         Command::Schema => schema(context),
         Command::Test(arguments) => test::run(context, &arguments),
         Command::Sign(arguments) => sign::run(context, &arguments),
