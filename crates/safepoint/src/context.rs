@@ -267,6 +267,11 @@ impl Context {
     pub(crate) fn progress(&mut self) -> Result<Progress, CliError> {
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
         let progress = Progress::open(self.trail()?, clock, entropy)?;
+        if self.served.is_some() {
+            // The server came in once, for all that it is asked.
+            progress.tick()?;
+            return Ok(progress);
+        }
         let present = self.paths.state.join("present");
         let presence = Presence::enter(&present, &SystemEntropy)?;
         if let Some(recovered) = progress.resume(&presence)? {
@@ -282,6 +287,11 @@ impl Context {
                 .say(&format!("`{id}` ran out of its time, and has failed"));
         }
         Ok(progress)
+    }
+
+    /// Our mark beside the store, for whoever goes on when this context is gone.
+    pub(crate) fn stay(&mut self) -> Option<Presence> {
+        self.presence.take()
     }
 
     /// The operator's desk.

@@ -98,12 +98,14 @@ fn su_02_help_names_every_command() {
       permit       Look at leave that was given, and take it back
       trust        Look at what is trusted, and change it
       operator     Say who decides
+      token        Say who may ask over a connection, and for what; see `safepoint serve`
       hook         Answer an agent client before and after it uses a tool; see `safepoint install`
       install      Put Safepoint's hooks into the settings of an agent client
       uninstall    Take Safepoint's hooks out of the settings of an agent client
       doctor       Prove that each installed hook denies, and say what is not covered
       mcp          Offer checkpoint, undo and the rest to an agent as tools of an MCP server
       mcp-proxy    Stand in front of an MCP server, and have each use of a tool pass
+      serve        Serve the API over HTTP, for people and agents elsewhere
       completions  Print the script that completes commands in a shell
       man          Print the manual page, or write one for each command
       schema       Print the JSON Schema of what a command prints
@@ -572,6 +574,13 @@ fn su_02_what_is_printed_fits_its_schema() {
         ("run-agent", &["run", "--", "true"]),
         ("trust", &["trust", "grant", "tool:/usr/bin/ls"]),
         ("trust-list", &["trust", "list"]),
+        ("token", &["token", "create", "ci", "--role", "agent"]),
+        ("token", &["token", "revoke", "ci"]),
+        ("token-list", &["token", "list"]),
+        (
+            "signature",
+            &["operator", "sign", "trust x y", "--operator", "ada"],
+        ),
         ("session-show", &["session", "show", session]),
         ("session-list", &["session", "list"]),
         ("atlas-replay", &["atlas", "replay", "starter.yaml"]),

@@ -15,7 +15,7 @@ mod passage;
 
 use std::fs;
 
-use http::{Server, token};
+use http::{Server, event, follow, token};
 use passage::{add, bare, denied, held, project, runs};
 use serde_json::{Value, json};
 use testkit::TestEnv;
@@ -88,6 +88,9 @@ fn su_07_every_endpoint_lets_in_its_roles_and_nobody_else() {
                 .replace("{permit_id}", "prm_x")
                 .replace("{checkpoint_id}", "chk_x")
                 .replace("{entry}", "0")
+                .replace("{workspace_id}", "wsp_x")
+                .replace("{task_id}", "tsk_x")
+                .replace("{session}", "ses_x")
                 .replace("{name}", "nobody");
             assert!(!place.contains('{'), "{path}");
             let Some(roles) = operation["x-roles"].as_array() else {
@@ -372,4 +375,163 @@ fn su_07_an_atlas_is_tried_out_as_text() {
     assert_eq!(test(&with("hold")).done()["failed"], 0);
     let failed = test(&with("allow")).problem(409);
     assert_eq!(failed["document"]["failed"], 1, "{failed:#}");
+}
+
+#[test]
+fn pr_04_signals_are_live_over_sse() {
+    let env = bare();
+    add(&env, "ann");
+    let ann = token(&env, "ann", &["--role", "operator"]);
+    let agent = token(&env, "agent", &["--role", "agent"]);
+    let reads = token(&env, "reads", &["--role", "auditor"]);
+    let server = Server::start(&env, &[]);
+    let create = |parent: Option<&str>, role: &str| {
+        let mut body = json!({"role": role, "directive": "@/etc/hostname"});
+        if let Some(parent) = parent {
+            body["parent"] = json!(parent);
+        }
+        let made = server.post("/v1/workspaces", &ann, &body).done();
+        (
+            text(&made["workspace_id"]).to_owned(),
+            text(&made["token"]).to_owned(),
+        )
+    };
+    let (lead, _) = create(None, "coordinator");
+    let (worker, secret) = create(Some(&lead), "worker");
+    let (other, foreign) = create(None, "coordinator");
+    let at = |id: &str, what: &str| format!("/v1/workspaces/{id}{what}");
+    let body = json!({"type": "artifact", "intent": "first", "parent": null, "status": "provisional",
+        "confidence": "high", "payload": {"files_changed": [], "content": "it", "artifacts": []}});
+    let add_record = |token: &str, secret: &str| {
+        let given = json!({"token": secret, "body": body});
+        server.post(&at(&worker, "/checkpoint"), token, &given)
+    };
+    let query = format!("?workspace={lead}");
+    let mut events = follow(&server, &query, &agent, "");
+    let mut all = follow(&server, "", &reads, "");
+    // The workspace's own token counts, and an agent's besides.
+    add_record(&ann, &secret).problem(403);
+    add_record(&agent, &foreign).problem(403);
+    add_record(&agent, "").problem(422);
+    let unsigned = json!({ "body": body });
+    server
+        .post(&at(&worker, "/checkpoint"), &agent, &unsigned)
+        .problem(422);
+    let record = add_record(&agent, &secret).done()["checkpoint"]["id"].clone();
+    let said = event(&mut events);
+    assert_eq!(
+        (text(&said["kind"]), text(&said["stream"])),
+        ("signal_emitted", worker.as_str())
+    );
+    assert_eq!(said["body"]["ref"], record, "{said:#}");
+    let told = event(&mut events);
+    assert_eq!(
+        (text(&told["kind"]), text(&told["stream"])),
+        ("signal_delivered", lead.as_str())
+    );
+    assert_eq!(told["body"]["signal_id"], said["body"]["signal_id"]);
+    // Without a workspace, everything.
+    assert_ne!(event(&mut all)["kind"], "signal_delivered");
+    while event(&mut all)["kind"] != "signal_delivered" {}
+    drop(events);
+    // What happens while nobody listens is heard by the last event's id, once, and nothing of
+    // other runs.
+    let stuck = json!({"token": secret, "type": "blocked", "reason": "no network"});
+    let state = |id: &str| {
+        let body = json!({"state": "suspended", "reason": "for now"});
+        server.post(&at(id, "/state"), &ann, &body)
+    };
+    state(&other).done();
+    state(&other);
+    server.post(&at(&worker, "/signal"), &agent, &stuck).done();
+    let last = format!("Last-Event-ID: {}\r\n", told["seq"]);
+    let mut events = follow(&server, &query, &agent, &last);
+    let said = event(&mut events);
+    assert_eq!(said["body"]["type"], "blocked", "{said:#}");
+    assert_eq!(event(&mut events)["kind"], "signal_delivered");
+    let listed = server.get(&at(&lead, "/signals"), &agent).done();
+    assert_eq!(listed["signals"].as_array().unwrap().len(), 2, "{listed:#}");
+    // What coordinates is not for agents.
+    server
+        .post(&at(&lead, "/state"), &agent, &json!({"state": "failed"}))
+        .problem(403);
+    server
+        .get("/v1/events?workspace=wsp_nowhere", &agent)
+        .problem(404);
+    server
+        .get("/v1/events?workspace=..%2F", &agent)
+        .problem(422);
+}
+
+#[test]
+fn su_08_the_page_is_beside_the_api() {
+    let env = bare();
+    let server = Server::start(&env, &["--grace", "60s"]);
+    let inbox = server.ask("GET", "/", "", &["Accept: text/html"], None);
+    assert_eq!(inbox.status, 303, "{inbox:?}");
+    assert_eq!(inbox.header("location"), Some("/sign-in?back=%2F"));
+    let sign_in = server.get("/sign-in", "");
+    assert!(
+        sign_in.status == 200 && sign_in.body.contains("<form"),
+        "{sign_in:?}"
+    );
+    let policy = sign_in.header("content-security-policy").unwrap();
+    assert!(policy.contains("script-src 'self'"), "{policy}");
+    // Programs get problems, people get pages.
+    for path in ["/v1", "/v1/", "/v1/nothing", "/v1/holds/hld_x/nothing"] {
+        server.get(path, "").problem(404);
+    }
+    // Somebody who is signed in.
+    let reads = token(&env, "reads", &["--role", "auditor"]);
+    let agent = token(&env, "agent", &["--role", "agent"]);
+    let enter = |token: &str| {
+        let body = format!("token={token}");
+        let head = format!(
+            "POST /sign-in HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {1}\r\n\r\n{body}",
+            server.address,
+            body.len()
+        );
+        server.raw(head.as_bytes())
+    };
+    assert!(enter(&agent).header("set-cookie").is_none());
+    let entered = enter(&reads);
+    let cookie = entered.header("set-cookie").unwrap();
+    assert!(
+        cookie.contains("SameSite=Strict") && cookie.contains("HttpOnly"),
+        "{cookie}"
+    );
+    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    let look = |path: &str| server.ask("GET", path, "", &[&cookie], None);
+    for path in [
+        "/",
+        "/sessions",
+        "/checkpoints",
+        "/workspaces",
+        "/trail",
+        "/rules",
+        "/status",
+    ] {
+        let page = look(path);
+        assert!(
+            page.status == 200 && page.body.contains("<main"),
+            "{path}: {page:?}"
+        );
+    }
+    let nowhere = look("/nowhere");
+    assert!(
+        nowhere.status == 404 && nowhere.body.contains("<html"),
+        "{nowhere:?}"
+    );
+    // An open page does not keep the server from ending.
+    let mut stream = server.connect();
+    let head = format!(
+        "GET /live HTTP/1.0\r\nHost: {}\r\n{cookie}\r\n\r\n",
+        server.address
+    );
+    std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+    let mut stream = std::io::BufReader::new(stream);
+    assert!(http::line(&mut stream).ends_with(" 200 OK"));
+    server.terminate();
+    let closed = server.wait_for("closed");
+    assert_eq!(closed.last().unwrap()["detail"]["everything_ended"], true);
 }

@@ -14,11 +14,11 @@ mod http;
 #[path = "support/passage.rs"]
 mod passage;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use http::{Reply, Server, read_reply, token};
+use http::{Reply, Server, event, follow, line, read_reply, token};
 use passage::{add, bare, held};
 use serde_json::{Value, json};
 use testkit::TestEnv;
@@ -221,7 +221,7 @@ fn su_07_a_token_that_was_taken_back_opens_nothing_at_once() {
     let fresh = text(&again["token"]).to_owned();
     server.get("/v1/trail/head", &fresh).done();
     // Somebody who follows hears nothing more.
-    let mut events = follow(&server, &fresh, "");
+    let mut events = follow(&server, "", &fresh, "");
     assert_eq!(line(&mut events), "retry: 2000");
     env.json(&["trail", "note", "before"]);
     assert_eq!(event(&mut events)["body"]["text"], "before");
@@ -313,48 +313,6 @@ fn su_07_a_request_with_a_key_is_done_once_also_by_another_server() {
     assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 2);
 }
 
-fn follow(server: &Server, token: &str, more: &str) -> BufReader<TcpStream> {
-    let mut stream = server.connect();
-    let head = format!(
-        "GET /v1/events HTTP/1.0\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n{more}\r\n",
-        server.address
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    let mut stream = BufReader::new(stream);
-    assert!(line(&mut stream).ends_with(" 200 OK"));
-    while !line(&mut stream).is_empty() {}
-    stream
-}
-
-#[track_caller]
-fn line(stream: &mut impl BufRead) -> String {
-    let mut line = String::new();
-    assert_ne!(stream.read_line(&mut line).unwrap(), 0, "it has ended");
-    line.trim_end().to_owned()
-}
-
-/// The next event: its entry, whose place is its id and whose kind is its name.
-#[track_caller]
-fn event(stream: &mut impl BufRead) -> Value {
-    let mut fields = Vec::new();
-    loop {
-        let line = line(stream);
-        match line.split_once(": ") {
-            Some(("id" | "event" | "data", _)) => fields.push(line),
-            _ if fields.len() == 3 => break,
-            _ => {}
-        }
-    }
-    let value = |name: &str| {
-        let found = fields.iter().find_map(|it| it.strip_prefix(name));
-        found.unwrap_or_else(|| panic!("{fields:?}")).to_owned()
-    };
-    let entry: Value = serde_json::from_str(&value("data: ")).unwrap();
-    assert_eq!(entry["seq"].to_string(), value("id: "));
-    assert_eq!(entry["kind"], value("event: "));
-    entry
-}
-
 #[test]
 fn su_07_who_comes_back_to_the_events_misses_nothing() {
     let env = bare();
@@ -366,8 +324,8 @@ fn su_07_who_comes_back_to_the_events_misses_nothing() {
     let reads = auditor(&env);
     let agent = token(&env, "agent", &["--role", "agent"]);
     let server = Server::start(&env, &[]);
-    let mut events = follow(&server, &reads, "");
-    let mut own = follow(&server, &agent, "Last-Event-ID: 0\r\n");
+    let mut events = follow(&server, "", &reads, "");
+    let mut own = follow(&server, "", &agent, "Last-Event-ID: 0\r\n");
     env.json(&["trail", "note", "one"]);
     let first = event(&mut events);
     assert_eq!(first["body"]["text"], "one");
@@ -376,6 +334,7 @@ fn su_07_who_comes_back_to_the_events_misses_nothing() {
     env.json(&["trail", "note", "three"]);
     let mut events = follow(
         &server,
+        "",
         &reads,
         &format!("Last-Event-ID: {}\r\n", first["seq"]),
     );
@@ -441,7 +400,7 @@ fn su_07_a_server_that_is_told_to_end_finishes_what_runs() {
     add(&env, "ann");
     let ann = token(&env, "ann", &["--role", "operator"]);
     let mut server = Server::start(&env, &[]);
-    let mut following = follow(&server, &ann, "");
+    let mut following = follow(&server, "", &ann, "");
     assert_eq!(line(&mut following), "retry: 2000");
     // Half a request is there when the signal comes.
     let mut stream = server.connect();

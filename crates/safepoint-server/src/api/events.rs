@@ -57,9 +57,24 @@ async fn begin<A: Api>(
     let peer = peer.ok_or_else(|| Problem::inside("nobody knows where it came from"))?;
     let caller = shared.caller(headers, peer, FOLLOWERS).await?;
     let token = bearer(headers)?;
+    let asked = Asked::read(head.uri.query().unwrap_or_default())?;
     let after = match headers.get("last-event-id") {
         Some(last) => Some(number(last.to_str().unwrap_or_default())?),
-        None => asked_after(head.uri.query().unwrap_or_default())?,
+        None => asked.after,
+    };
+    let workspace = match asked.workspace {
+        None => None,
+        Some(named) => match shared.blocking(move |api| api.workspace(&named)).await? {
+            Ok(Some(id)) => Some(id),
+            Ok(None) => {
+                return Err(Problem::new(
+                    StatusCode::NOT_FOUND,
+                    Code::NotFound,
+                    "there is no such workspace",
+                ));
+            }
+            Err(error) => return Err(no_store(&error)),
+        },
     };
     let from = match after {
         Some(after) => after.saturating_add(1),
@@ -79,6 +94,7 @@ async fn begin<A: Api>(
     let following = Following {
         shared: Arc::clone(shared),
         token,
+        workspace,
         from,
         send,
     };
@@ -102,20 +118,46 @@ fn number(text: &str) -> Result<u64, Problem> {
     }
 }
 
-/// The same by the query, for those who cannot set a header.
-fn asked_after(text: &str) -> Result<Option<u64>, Problem> {
-    let pairs = query::pairs(text).map_err(|wrong| Problem::bad_request(&wrong))?;
-    match pairs.as_slice() {
-        [] => Ok(None),
-        [(name, value)] if name == "after" => number(value).map(Some),
-        _ => Err(Problem::unprocessable("the only parameter is `after`")),
+/// What the query asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    /// The last event that was heard, for those who cannot set a header.
+    after: Option<u64>,
+    /// The only workspace that is followed.
+    workspace: Option<String>,
+}
+
+impl Asked {
+    fn read(text: &str) -> Result<Self, Problem> {
+        let pairs = query::pairs(text).map_err(|wrong| Problem::bad_request(&wrong))?;
+        let mut asked = Self::default();
+        for (name, value) in pairs {
+            match name.as_str() {
+                "after" if asked.after.is_none() => asked.after = Some(number(&value)?),
+                "workspace" if asked.workspace.is_none() && is_id(&value) => {
+                    asked.workspace = Some(value);
+                }
+                _ => {
+                    return Err(Problem::unprocessable(
+                        "the parameters are `after` and `workspace`, each once",
+                    ));
+                }
+            }
+        }
+        Ok(asked)
     }
+}
+
+fn is_id(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !text.is_empty() && text.len() <= 100 && text.chars().all(plain)
 }
 
 /// Somebody who follows.
 struct Following<A> {
     shared: Arc<Shared<A>>,
     token: String,
+    workspace: Option<String>,
     from: u64,
     send: Sender<Line>,
 }
@@ -157,6 +199,7 @@ impl<A: Api> Following<A> {
     /// hears nothing more.
     async fn round(&mut self) -> Flow {
         let (token, from) = (self.token.clone(), self.from);
+        let workspace = self.workspace.clone();
         let found = self.shared.blocking(move |api| {
             let Some(caller) = api.caller(&token)? else {
                 return Ok(None);
@@ -164,7 +207,8 @@ impl<A: Api> Following<A> {
             if !caller.roles.iter().any(|role| FOLLOWERS.contains(role)) {
                 return Ok(None);
             }
-            api.events(&caller, from, AT_ONCE).map(Some)
+            api.events(&caller, workspace.as_deref(), from, AT_ONCE)
+                .map(Some)
         });
         let events = match found.await {
             Ok(Ok(Some(events))) => events,

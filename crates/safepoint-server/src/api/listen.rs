@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::shared::{Peer, Shared};
-use super::{Api, Method, Options, ServeError, Tls, answer, endpoint, events, own};
+use super::{Api, Method, Options, Page, ServeError, Tls, answer, endpoint, events, own};
 
 /// How many connections there are at once.
 const MOST_CONNECTIONS: u32 = 1_024;
@@ -33,11 +33,11 @@ const LARGEST_HEAD: usize = 64 << 10;
 
 /// Serves until a signal says to end. `ready` is told the address once it is listened on.
 ///
-/// `page` answers what the API has no path for.
+/// The page answers what the API has no path for.
 pub fn serve<A: Api>(
     api: Arc<A>,
     options: Options,
-    page: Option<Router>,
+    page: Option<Page>,
     ready: impl FnOnce(&str),
 ) -> Result<(), ServeError> {
     let acceptor = match &options.tls {
@@ -60,7 +60,7 @@ async fn listen<A: Api>(
     api: Arc<A>,
     mut options: Options,
     acceptor: Option<TlsAcceptor>,
-    page: Option<Router>,
+    page: Option<Page>,
     ready: impl FnOnce(&str),
 ) -> Result<(), ServeError> {
     let address = options.address;
@@ -131,7 +131,7 @@ fn log<A: Api>(shared: &Shared<A>, event: &str, detail: serde_json::Value) {
 }
 
 /// Every path there is.
-fn router<A: Api>(shared: &Arc<Shared<A>>, page: Option<Router>) -> Router {
+fn router<A: Api>(shared: &Arc<Shared<A>>, page: Option<Page>) -> Router {
     let mut router = Router::new()
         .route("/healthz", get(own::health))
         .route("/readyz", get(own::ready::<A>))
@@ -156,11 +156,11 @@ fn router<A: Api>(shared: &Arc<Shared<A>>, page: Option<Router>) -> Router {
         .method_not_allowed_fallback(answer::other_method)
         .with_state(Arc::clone(shared));
     router = match page {
-        Some(page) => router.merge(page),
-        None => router,
+        Some(page) => router.merge(page.beside(shared)),
+        None => router.fallback(answer::nothing_here),
     };
     let around = axum::middleware::from_fn_with_state(Arc::clone(shared), answer::around::<A>);
-    router.fallback(answer::nothing_here).layer(around)
+    router.layer(around)
 }
 
 /// One connection.

@@ -12,6 +12,7 @@ mod limit;
 mod listen;
 mod metrics;
 mod own;
+mod people;
 mod problem;
 mod query;
 mod shared;
@@ -27,6 +28,7 @@ use crate::commands::{Answer, Caller, Commands, Role, Unavailable};
 
 pub use listen::serve;
 pub use own::PATHS;
+pub use people::Page;
 pub use problem::{STATUSES, status_of};
 
 /// What a client does.
@@ -156,8 +158,18 @@ pub trait Api: Commands {
     /// Gives a key back: nothing was done.
     fn give_back(&self, caller: &Caller, key: &str) -> Result<(), Unavailable>;
 
-    /// What has happened from a place on, as far as the caller may see it.
-    fn events(&self, caller: &Caller, from: u64, most: usize) -> Result<Events, Unavailable>;
+    /// The whole id of a workspace of an agent, if there is one that begins so.
+    fn workspace(&self, named: &str) -> Result<Option<String>, Unavailable>;
+
+    /// What has happened from a place on, in one workspace or anywhere, as far as the caller
+    /// may see it.
+    fn events(
+        &self,
+        caller: &Caller,
+        workspace: Option<&str>,
+        from: u64,
+        most: usize,
+    ) -> Result<Events, Unavailable>;
 
     /// How many entries the trail has. What cannot say is not ready.
     fn size(&self) -> Result<u64, Unavailable>;

@@ -89,6 +89,17 @@ impl<A: Api> Shared<A> {
         taken.map_err(Problem::too_often)
     }
 
+    /// Whether an address has shown too many tokens that are nobody's.
+    pub(super) fn is_guessing(&self, peer: Peer) -> Result<(), Problem> {
+        let blocked = self.failures.look(&network(peer), Instant::now());
+        blocked.map_err(Problem::too_often)
+    }
+
+    /// An address has shown a token that is nobody's.
+    pub(super) fn guessed(&self, peer: Peer) {
+        let _ = self.failures.take(network(peer), Instant::now());
+    }
+
     /// Whether anybody follows what happens.
     pub(super) fn is_followed(&self) -> bool {
         self.streams.available_permits() < MOST_STREAMS
@@ -123,15 +134,13 @@ impl<A: Api> Shared<A> {
         peer: Peer,
         roles: &[Role],
     ) -> Result<Caller, Problem> {
-        let address = network(peer);
-        let blocked = self.failures.look(&address, Instant::now());
-        blocked.map_err(Problem::too_often)?;
+        self.is_guessing(peer)?;
         let token = bearer(headers)?;
         let found = self.blocking(move |api| api.caller(&token)).await?;
         let caller = match found {
             Ok(Some(caller)) => caller,
             Ok(None) => {
-                let _ = self.failures.take(address, Instant::now());
+                self.guessed(peer);
                 return Err(unauthorized("the token is not one that is good"));
             }
             Err(error) => return Err(no_store(&error)),
@@ -237,7 +246,16 @@ mod tests {
         fn give_back(&self, _: &Caller, _: &str) -> Result<(), Unavailable> {
             Ok(())
         }
-        fn events(&self, _: &Caller, _: u64, _: usize) -> Result<Events, Unavailable> {
+        fn workspace(&self, _: &str) -> Result<Option<String>, Unavailable> {
+            Ok(None)
+        }
+        fn events(
+            &self,
+            _: &Caller,
+            _: Option<&str>,
+            _: u64,
+            _: usize,
+        ) -> Result<Events, Unavailable> {
             Ok(Events::default())
         }
         fn size(&self) -> Result<u64, Unavailable> {

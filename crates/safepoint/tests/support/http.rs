@@ -8,7 +8,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::Value;
 use testkit::TestEnv;
@@ -18,7 +19,8 @@ pub(crate) struct Server {
     child: Child,
     /// Where it is.
     pub(crate) address: String,
-    log: BufReader<ChildStderr>,
+    /// Its log, line by line. Somebody reads it all the time: it waits for whoever does.
+    log: Receiver<String>,
 }
 
 /// What it answered.
@@ -81,10 +83,15 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (send, log) = channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _ = send.send(line + "\n");
+            }
+        });
         let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
-            let mut rest = String::new();
-            let _ = log.read_to_string(&mut rest);
+            let rest: String = log.iter().collect();
             panic!("{error}: {line:?} {rest}")
         });
         let url = told["url"].as_str().unwrap();
@@ -156,15 +163,11 @@ impl Server {
 
     /// Reads its log up to an event.
     #[track_caller]
-    pub(crate) fn wait_for(&mut self, event: &str) -> Vec<Value> {
+    pub(crate) fn wait_for(&self, event: &str) -> Vec<Value> {
         let mut lines = Vec::new();
         loop {
-            let mut line = String::new();
-            assert_ne!(
-                self.log.read_line(&mut line).unwrap(),
-                0,
-                "no `{event}`: {lines:?}"
-            );
+            let line = self.log.recv();
+            let line = line.unwrap_or_else(|_| panic!("no `{event}`: {lines:?}"));
             let entry: Value = serde_json::from_str(&line).unwrap();
             let found = entry["event"] == event;
             lines.push(entry);
@@ -177,8 +180,7 @@ impl Server {
     /// Waits for its end: how, and the rest of its log.
     #[track_caller]
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        let mut log = String::new();
-        self.log.read_to_string(&mut log).unwrap();
+        let log: String = self.log.iter().collect();
         (self.child.wait().unwrap().code(), log)
     }
 }
@@ -216,4 +218,54 @@ pub(crate) fn read_reply(stream: &mut impl Read) -> Reply {
 pub(crate) fn token(env: &TestEnv, name: &str, flags: &[&str]) -> String {
     let made = env.json(&[&["token", "create", name], flags].concat());
     made["token"].as_str().unwrap().to_owned()
+}
+
+/// Follows what happens, from `/v1/events` with this query.
+#[track_caller]
+pub(crate) fn follow(
+    server: &Server,
+    query: &str,
+    token: &str,
+    more: &str,
+) -> BufReader<TcpStream> {
+    let mut stream = server.connect();
+    let head = format!(
+        "GET /v1/events{query} HTTP/1.0\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n{more}\r\n",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut stream = BufReader::new(stream);
+    assert!(line(&mut stream).ends_with(" 200 OK"));
+    while !line(&mut stream).is_empty() {}
+    stream
+}
+
+/// The next line.
+#[track_caller]
+pub(crate) fn line(stream: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    assert_ne!(stream.read_line(&mut line).unwrap(), 0, "it has ended");
+    line.trim_end().to_owned()
+}
+
+/// The next event: its entry, whose place is its id and whose kind is its name.
+#[track_caller]
+pub(crate) fn event(stream: &mut impl BufRead) -> Value {
+    let mut fields = Vec::new();
+    loop {
+        let line = line(stream);
+        match line.split_once(": ") {
+            Some(("id" | "event" | "data", _)) => fields.push(line),
+            _ if fields.len() == 3 => break,
+            _ => {}
+        }
+    }
+    let value = |name: &str| {
+        let found = fields.iter().find_map(|it| it.strip_prefix(name));
+        found.unwrap_or_else(|| panic!("{fields:?}")).to_owned()
+    };
+    let entry: Value = serde_json::from_str(&value("data: ")).unwrap();
+    assert_eq!(entry["seq"].to_string(), value("id: "));
+    assert_eq!(entry["kind"], value("event: "));
+    entry
 }

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use safepoint_control::{Begun as Known, ControlError, StoredReply};
-use safepoint_model::{Clock, Digest, SessionId, Span};
+use safepoint_model::{Clock, Digest, SessionId, Span, WorkspaceId};
+use safepoint_progress::ProgressError;
 use safepoint_server::api::{
     Api, Begun, Called, EndpointNote, Event, Events, Gauges, Kept, Refused,
 };
@@ -25,6 +26,9 @@ use crate::world::SystemClock;
 
 /// How long an answer is kept for those who ask again: a day.
 const LIFE: &str = "24h";
+
+/// What the trail has of signals.
+const SIGNALS: [&str; 2] = ["signal_emitted", "signal_delivered"];
 
 /// How many sessions are remembered with whom they belong to.
 const REMEMBERED: usize = 10_000;
@@ -59,6 +63,7 @@ impl Offered {
             (true, named) => places.find(caller, named)?,
             (false, _) => places.none().to_owned(),
         };
+        self.stays_inside(caller, endpoint, given)?;
         let mut session = given.session().map(str::to_owned);
         if let (true, Session::Word, Some(prefix)) = (is_agent, endpoint.form.session, &session) {
             session = Some(self.own(caller, prefix)?);
@@ -92,6 +97,36 @@ impl Offered {
             }
         };
         Ok(Called { answer, next })
+    }
+
+    /// Whether an integration changes nothing outside the roots: what was made from somewhere
+    /// else is brought back there by whoever made it.
+    fn stays_inside(
+        &self,
+        caller: &Caller,
+        endpoint: &Endpoint,
+        given: &Given<'_>,
+    ) -> Result<(), CliError> {
+        let takes_over = ["workspace_integrate", "workspace_resolve"];
+        let named = given.value("workspace_id").and_then(Value::as_str);
+        let Some(named) = named.filter(|_| takes_over.contains(&endpoint.form.name)) else {
+            return Ok(());
+        };
+        let progress = &self.program.progress;
+        let mut place = progress.place(&progress.find(named)?)?;
+        while let Some(found) = place {
+            // One that was made from another's directory goes back there first.
+            let above = progress.at(&found.origin)?;
+            place = above.filter(|above| above.workspace != found.workspace);
+            let inside = self.program.places.holds(caller, &found.origin).is_some();
+            if place.is_none() && !inside {
+                return Err(CliError::NotFound {
+                    what: "workspace",
+                    name: named.to_owned(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// A session of the caller's own. Somebody else's is not there.
@@ -131,6 +166,20 @@ impl Offered {
         }
         owners.insert(id.to_string(), owner.clone());
         Ok(Some(owner))
+    }
+
+    /// Whether an entry is of a workspace: in its stream, or a signal of one directly below it.
+    fn is_of(&self, workspace: &str, entry: &Entry) -> Result<bool, Unavailable> {
+        if entry.stream.as_str() == workspace {
+            return Ok(true);
+        }
+        let below = entry.stream.as_str().parse::<WorkspaceId>().ok();
+        let Some(below) = below.filter(|_| entry.kind.as_str() == "signal_emitted") else {
+            return Ok(false);
+        };
+        let found = self.program.progress.workspace(&below);
+        let found = found.map_err(|error| Unavailable(error.to_string()))?;
+        Ok(found.parent.is_some_and(|it| it.as_str() == workspace))
     }
 
     /// Whether a caller may see an entry.
@@ -208,7 +257,21 @@ impl Api for Offered {
         control.drop_reply(&caller.name, key).map_err(unavailable)
     }
 
-    fn events(&self, caller: &Caller, from: u64, most: usize) -> Result<Events, Unavailable> {
+    fn workspace(&self, named: &str) -> Result<Option<String>, Unavailable> {
+        match self.program.progress.find(named) {
+            Ok(id) => Ok(Some(id.to_string())),
+            Err(ProgressError::NotFound { .. } | ProgressError::Ambiguous { .. }) => Ok(None),
+            Err(error) => Err(Unavailable(error.to_string())),
+        }
+    }
+
+    fn events(
+        &self,
+        caller: &Caller,
+        workspace: Option<&str>,
+        from: u64,
+        most: usize,
+    ) -> Result<Events, Unavailable> {
         let query = Query {
             from,
             ..Query::default()
@@ -230,7 +293,15 @@ impl Api for Offered {
             next: entries.last().map_or(from, |entry| entry.seq + 1),
         };
         for entry in entries {
-            if self.sees(caller, &entry).map_err(unavailable)? {
+            let (wanted, heard) = match workspace {
+                None => (true, false),
+                // Who may list the signals of a workspace may also hear them.
+                Some(workspace) => (
+                    self.is_of(workspace, &entry)?,
+                    SIGNALS.contains(&entry.kind.as_str()),
+                ),
+            };
+            if wanted && (heard || self.sees(caller, &entry).map_err(unavailable)?) {
                 found.events.push(Event {
                     place: entry.seq,
                     kind: entry.kind.to_string(),

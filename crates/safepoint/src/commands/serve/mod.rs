@@ -1,4 +1,4 @@
-//! `safepoint serve`: the API over HTTP, for people and agents elsewhere.
+//! `safepoint serve`: the API over HTTP for people and agents elsewhere, and the page.
 //!
 //! It has the store open, and runs the program's own commands for whoever shows a token. It
 //! signs for nobody: what decides comes with a signature that was made elsewhere.
@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use safepoint_control::Control;
 use safepoint_model::{Digest, Entropy, Exit, Span};
-use safepoint_server::api::{Options, ServeError, Tls, serve};
+use safepoint_server::api::{Options, Page, ServeError, Tls, serve};
+use safepoint_server::page::{Around, Transport, router};
 use serde_json::json;
 
 use self::api::Offered;
@@ -31,7 +32,7 @@ use crate::cli::Global;
 use crate::console::Mode;
 use crate::context::{Context, MissingDirectory};
 use crate::error::CliError;
-use crate::world::SystemEntropy;
+use crate::world::{SystemClock, SystemEntropy};
 
 #[cfg(test)]
 pub(crate) use self::openapi::{document, reference};
@@ -83,7 +84,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
     let mut console = global.console();
     let served = prepare(global, arguments).and_then(|(offered, options)| {
-        let told = serve(Arc::new(offered), options, None, |url| {
+        let offered = Arc::new(offered);
+        let page = page(Arc::clone(&offered), &options);
+        let told = serve(offered, options, Some(page), |url| {
             let shown = match console.mode {
                 Mode::Text => format!("{url}\n"),
                 Mode::Json | Mode::Ndjson => format!("{}\n", json!({ "url": url })),
@@ -98,6 +101,20 @@ pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
         Err(error) => console.fail(&error),
     };
     ExitCode::from(exit as u8)
+}
+
+/// The page for people, over the same commands.
+fn page(offered: Arc<Offered>, options: &Options) -> Page {
+    let transport = match options.tls {
+        Some(_) => Transport::Tls,
+        None => Transport::Plain,
+    };
+    let around = Around {
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        transport,
+    };
+    Page::new(router(offered, around))
 }
 
 fn prepare(global: &Global, arguments: &Arguments) -> Result<(Offered, Options), CliError> {
@@ -130,6 +147,7 @@ fn prepare(global: &Global, arguments: &Arguments) -> Result<(Offered, Options),
     // Whatever a crash cut off is ended before anybody asks.
     context.recover()?;
     let control: Control = context.control()?;
+    let progress = context.progress()?;
     let mut bytes = [0; 32];
     SystemEntropy
         .fill(&mut bytes)
@@ -145,6 +163,8 @@ fn prepare(global: &Global, arguments: &Arguments) -> Result<(Offered, Options),
         trail: control.trail().clone(),
         control,
         places,
+        progress,
+        _presence: context.stay(),
     };
     let options = Options {
         address,

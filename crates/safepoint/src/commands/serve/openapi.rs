@@ -218,7 +218,7 @@ fn own(path: &str, roles: Option<&[Role]>) -> Value {
     }});
     let possible: &[u16] = match (path, roles) {
         (_, None) => &[400, 403, 421, 429, 500, 503],
-        ("/v1/events", _) => &[400, 401, 403, 421, 422, 429, 500, 503],
+        ("/v1/events", _) => &[400, 401, 403, 404, 421, 422, 429, 500, 503],
         _ => &[400, 401, 403, 421, 429, 500, 503],
     };
     for status in possible {
@@ -254,6 +254,11 @@ fn own(path: &str, roles: Option<&[Role]>) -> Value {
                 {
                     "name": "after", "in": "query", "required": false, "schema": place,
                     "description": "The same, for those who cannot set a header.",
+                },
+                {
+                    "name": "workspace", "in": "query", "required": false,
+                    "schema": {"type": "string", "pattern": "^[A-Za-z0-9_]{1,100}$"},
+                    "description": "Only of this workspace of an agent, with what those directly below it signal. An agent hears signals so, besides its own sessions.",
                 },
             ]),
         );
@@ -322,6 +327,8 @@ impl Components {
             })
             .collect();
         match references.as_slice() {
+            // It has a format of its own.
+            [] => json!({"type": "object"}),
             [one] => one.clone(),
             _ => json!({ "anyOf": references }),
         }

@@ -79,10 +79,13 @@ impl Places {
         }
     }
 
-    /// A directory that was found before: it is one still.
-    pub(super) fn holds(&self, directory: &Path) -> Option<PathBuf> {
+    /// A directory that was found before: it is one still, and the caller's.
+    pub(super) fn holds(&self, caller: &Caller, directory: &Path) -> Option<PathBuf> {
         let found = std::fs::canonicalize(directory).ok()?;
-        let inside = |root: &PathBuf| found.starts_with(root);
+        let inside = |root: &PathBuf| {
+            let path = found.strip_prefix(root).ok();
+            path.is_some_and(|path| may_use(caller, path))
+        };
         self.roots.iter().any(inside).then_some(found)
     }
 }
@@ -150,9 +153,9 @@ mod tests {
         }
         assert!(matches!(find("both"), Err(CliError::Invalid { .. })));
         assert!(matches!(find("."), Err(CliError::Invalid { .. })));
-        assert!(places.holds(&base.join("one/a")).is_some());
-        assert!(places.holds(&base.join("one/link")).is_none());
-        assert!(places.holds(&base.join("outside")).is_none());
+        assert!(places.holds(&operator, &base.join("one/a")).is_some());
+        assert!(places.holds(&operator, &base.join("one/link")).is_none());
+        assert!(places.holds(&operator, &base.join("outside")).is_none());
     }
 
     #[test]
@@ -170,6 +173,10 @@ mod tests {
         assert!(!may(&named, "b") && !may(&named, "."));
         let strange = caller(Role::Operator, &["something:else"]);
         assert!(!may(&strange, "a"));
+        let limited = caller(Role::Operator, &["workspace:a"]);
+        assert!(places.holds(&limited, &base.join("a/sub")).is_some());
+        assert!(places.holds(&limited, &base.join("b")).is_none());
+        assert!(places.holds(&limited, &base).is_none());
         assert!(may(&caller(Role::Auditor, &[]), "."));
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use clap::Parser;
 use safepoint_control::{Control, Token, TokenRole};
 use safepoint_model::Exit;
+use safepoint_progress::{Presence, Progress};
 use safepoint_server::commands::{Answer, Caller, Command, Commands, Role, Unavailable};
 use safepoint_trail::{Actor, Trail};
 use serde_json::{Value, json};
@@ -31,6 +32,10 @@ pub(super) struct Program {
     /// For what is no command: tokens, answers that were given, what happened.
     pub(super) control: Control,
     pub(super) places: Places,
+    /// The workspaces of agents.
+    pub(super) progress: Progress,
+    /// Our mark beside the store: one for as long as we serve.
+    pub(super) _presence: Option<Presence>,
 }
 
 impl Commands for Program {
@@ -47,17 +52,20 @@ impl Commands for Program {
         if !may_run(caller, &command.words) {
             return failed(&not_for_you());
         }
-        let directory = match &command.directory {
-            None => self.places.none().to_owned(),
-            Some(named) => match self.places.holds(named) {
-                Some(found) => found,
-                None => {
-                    return failed(&CliError::NotFound {
-                        what: "workspace",
-                        name: named.display().to_string(),
-                    });
+        let directory = match (&command.directory, works_somewhere(&command.words)) {
+            (None, false) => self.places.none().to_owned(),
+            (named, _) => {
+                let named = named.as_deref().unwrap_or(self.places.none());
+                match self.places.holds(caller, named) {
+                    Some(found) => found,
+                    None => {
+                        return failed(&CliError::NotFound {
+                            what: "workspace",
+                            name: named.display().to_string(),
+                        });
+                    }
                 }
-            },
+            }
         };
         self.execute(caller, &command.words, command.input.clone(), &directory)
     }
@@ -131,17 +139,26 @@ impl Program {
 /// Whether somebody may have a command run by its words: as the endpoint of that command
 /// says. An agent has the API, where its sessions are told apart.
 pub(super) fn may_run(caller: &Caller, words: &[String]) -> bool {
-    let of_command = |endpoint: &&Endpoint| {
-        let command = endpoint.form.command;
-        let words = words.iter().map(String::as_str).take(command.len());
-        words.eq(command.iter().copied())
-    };
     let allows = |endpoint: &Endpoint| {
         let mut roles = caller.roles.iter();
         roles.any(|role| endpoint.roles.contains(role))
     };
     let is_agent = caller.roles.contains(&Role::Agent);
-    !is_agent && endpoints().filter(of_command).any(allows)
+    !is_agent && of_command(words).any(allows)
+}
+
+/// Whether a command works in a directory.
+fn works_somewhere(words: &[String]) -> bool {
+    of_command(words).any(|endpoint| endpoint.takes("workspace"))
+}
+
+/// The endpoints of a command.
+fn of_command(words: &[String]) -> impl Iterator<Item = &'static Endpoint> {
+    endpoints().filter(|endpoint| {
+        let command = endpoint.form.command;
+        let words = words.iter().map(String::as_str).take(command.len());
+        words.eq(command.iter().copied())
+    })
 }
 
 /// Somebody whose token is known. An operator is known by their own name, everybody else by

@@ -2,6 +2,7 @@
 //! command line means.
 
 mod authority;
+mod progress;
 mod sessions;
 mod state;
 mod trail;
@@ -14,6 +15,9 @@ pub(super) fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         sessions::ENDPOINTS,
         authority::ENDPOINTS,
         state::ENDPOINTS,
+        progress::WORKSPACES,
+        progress::TAKEN_OVER,
+        progress::TASKS,
         trail::ENDPOINTS,
     ]
     .into_iter()

@@ -52,6 +52,11 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
             LIMIT,
             CURSOR,
             filter(&["session"], "--session", "Only of this session"),
+            filter(
+                &["workspace_id"],
+                "--workspace",
+                "Only of this workspace of an agent, and of sessions in its directory",
+            ),
             filter(&["action"], "--action", "Only of this action"),
             filter(&["kind"], "--kind", "Only of this kind"),
             filter(&["actor"], "--actor", "Only by this actor"),
@@ -109,6 +114,20 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
             session: Session::None,
         },
     },
+    look(
+        "/v1/trail/bundles/{session}",
+        "Everything about one session that somebody needs who has nothing but the key",
+        List::No,
+        "trail_bundle",
+        &[field(
+            &["session"],
+            Shape::Id,
+            Place::Word,
+            "The session; the beginning of its id is enough",
+        )],
+        &["trail", "bundle"],
+        &[],
+    ),
     look(
         "/v1/trail/head",
         "The signed head",
