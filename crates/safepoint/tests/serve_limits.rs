@@ -399,7 +399,7 @@ fn su_07_a_server_that_is_told_to_end_finishes_what_runs() {
     let env = bare();
     add(&env, "ann");
     let ann = token(&env, "ann", &["--role", "operator"]);
-    let mut server = Server::start(&env, &[]);
+    let server = Server::start(&env, &[]);
     let mut following = follow(&server, "", &ann, "");
     assert_eq!(line(&mut following), "retry: 2000");
     // Half a request is there when the signal comes.
