@@ -15,9 +15,9 @@ pub(super) fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         sessions::ENDPOINTS,
         authority::ENDPOINTS,
         state::ENDPOINTS,
-        progress::WORKSPACES,
-        progress::TAKEN_OVER,
-        progress::TASKS,
+        progress::workspaces::ENDPOINTS,
+        progress::integration::ENDPOINTS,
+        progress::tasks::ENDPOINTS,
         trail::ENDPOINTS,
     ]
     .into_iter()
