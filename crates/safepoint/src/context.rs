@@ -191,12 +191,13 @@ impl Context {
     }
 
     /// The directory of an agent's workspace, under the settings of the one that it was made
-    /// from: its agent can write its own.
+    /// from: its agent can write its own. Whoever asks over a connection did not name it: it
+    /// is where we made it.
     pub(crate) fn directory_of(&mut self, place: &Place) -> Result<Workspace, CliError> {
         if place.origin.is_dir() {
             self.move_to(&place.origin)?;
         }
-        self.workspace_at(&place.path)
+        self.under_rules(&place.path)
     }
 
     /// Opens the store and its trail, and makes them where there are none.
@@ -459,6 +460,10 @@ impl Context {
     /// The workspace at `root`, with the rules of the settings.
     pub(crate) fn workspace_at(&self, root: &Path) -> Result<Workspace, CliError> {
         self.keep_to(root, "workspace")?;
+        self.under_rules(root)
+    }
+
+    fn under_rules(&self, root: &Path) -> Result<Workspace, CliError> {
         let mut patterns = Patterns {
             exclude: self.settings.project.exclude.clone(),
             include: self.settings.project.include.clone(),
