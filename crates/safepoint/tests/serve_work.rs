@@ -20,10 +20,61 @@ use http::{Server, token};
 use passage::{add, bare, held};
 use serde_json::{Value, json};
 
+const TAXONOMY: &str = "id: example.reviews
+version: '2'
+protocol_version: '0.1'
+roles:
+  - name: reviewer
+    extends: worker
+    override: {checkpoint_types: [review]}
+checkpoint_types:
+  - name: review
+    permitted_roles: [reviewer]
+    required_fields: [verdict]
+";
+
 fn text(value: &Value) -> &str {
     value
         .as_str()
         .unwrap_or_else(|| panic!("no text: {value:#}"))
+}
+
+#[test]
+fn pr_03_a_taxonomy_over_http_is_text_and_never_a_file() {
+    let env = bare();
+    env.write("project/taxonomy.yaml", TAXONOMY);
+    add(&env, "ann");
+    let ann = token(&env, "ann", &["--role", "operator"]);
+    let server = Server::start(&env, &[]);
+    let create = |taxonomy: &str| {
+        let body = json!({"role": "coordinator", "directive": "lead", "taxonomy": taxonomy});
+        server.post("/v1/workspaces", &ann, &body)
+    };
+    for file in ["taxonomy.yaml", "@taxonomy.yaml", "-", ""] {
+        let refused = create(file).problem(422);
+        assert!(
+            !refused["document"]["problems"]
+                .as_array()
+                .unwrap()
+                .is_empty()
+        );
+    }
+    let wrong = create(&TAXONOMY.replace("extends: worker", "extends: coordinator")).problem(422);
+    assert_eq!(wrong["document"]["problems"][0]["line"], 6, "{wrong:#}");
+    let as_json = json!({"id": "example.json", "version": "1", "protocol_version": "0.1",
+        "roles": [{"name": "reviewer", "extends": "worker"}]});
+    for good in [TAXONOMY.to_owned(), as_json.to_string()] {
+        let lead = create(&good).done()["workspace_id"].clone();
+        let below = |role: &str| {
+            let body = json!({"parent": lead, "role": role, "directive": "look"});
+            server.post("/v1/workspaces", &ann, &body)
+        };
+        below("reviewer").done();
+        below("stranger").problem(404);
+    }
+    // Nothing was made by what was refused.
+    let listed = server.get("/v1/workspaces", &ann).done();
+    assert_eq!(listed["workspaces"].as_array().unwrap().len(), 4);
 }
 
 #[test]

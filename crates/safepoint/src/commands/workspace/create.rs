@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// The roles and types of the run, in YAML or JSON; only for the root
     #[arg(long, value_name = "FILE", conflicts_with = "parent")]
     taxonomy: Option<PathBuf>,
+    /// The same as text, in place of a file
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["parent", "taxonomy"], allow_hyphen_values = true)]
+    taxonomy_text: Option<String>,
     /// How long it may be at work before it fails: `90s`, `2h`
     #[arg(long, value_name = "DURATION")]
     timeout: Option<Span>,
@@ -78,9 +81,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Some(given) => Some(text_from(context, given)?),
         None => None,
     };
-    let taxonomy = match &arguments.taxonomy {
-        Some(path) => read_taxonomy(context, path)?,
-        None => Taxonomy::empty(),
+    let taxonomy = match (&arguments.taxonomy, &arguments.taxonomy_text) {
+        (Some(path), _) => read_taxonomy(context, path)?,
+        // Whoever asks over a connection names no file.
+        (None, Some(text)) => taxonomy(Path::new("taxonomy"), text)?,
+        (None, None) => Taxonomy::empty(),
     };
     let progress = context.progress()?;
     let parent = match &arguments.parent {
@@ -172,11 +177,15 @@ fn read_taxonomy(context: &Context, path: &Path) -> Result<Taxonomy, CliError> {
         path: path.to_owned(),
         error,
     })?;
-    Taxonomy::read(&text).map_err(|problems| {
+    taxonomy(path, &text)
+}
+
+fn taxonomy(path: &Path, text: &str) -> Result<Taxonomy, CliError> {
+    Taxonomy::read(text).map_err(|problems| {
         CliError::Taxonomy(Box::new(TaxonomyFault {
             shown: problems
                 .iter()
-                .map(|problem| located(problem).render(&path.display().to_string(), &text))
+                .map(|problem| located(problem).render(&path.display().to_string(), text))
                 .collect(),
             path: path.to_owned(),
             problems,

@@ -66,6 +66,12 @@ pub(in super::super) const ENDPOINTS: &[Endpoint] = &[
             ),
             option(&["task"], Shape::Id, "--task", "The task that it is for"),
             option(
+                &["taxonomy"],
+                Shape::Long,
+                "--taxonomy-text",
+                "The roles and types of the run, as a text in YAML or JSON; only for the root",
+            ),
+            option(
                 &["timeout"],
                 Shape::Text,
                 "--timeout",
@@ -119,7 +125,7 @@ pub(in super::super) const ENDPOINTS: &[Endpoint] = &[
                 &["state"],
                 Shape::Text,
                 Place::Word,
-                "Where it is to go: active, blocked, suspended, integrating, closed, failed …",
+                "Where it is to go: active, blocked, suspended or failed; integrations do the rest",
             ),
             REASON,
         ],
