@@ -59,7 +59,7 @@ pub(crate) struct Console {
     pub(crate) mode: Mode,
     quiet: bool,
     out: Box<dyn Write + Send>,
-    talk: anstream::Stderr,
+    talk: Box<dyn Write + Send>,
 }
 
 /// What a command printed that a server ran: shared with its console.
@@ -102,7 +102,7 @@ impl Console {
                 std::io::stdout(),
                 choice,
             ))),
-            talk: anstream::stderr(),
+            talk: Box::new(anstream::stderr()),
         }
     }
 
@@ -112,7 +112,8 @@ impl Console {
             mode: Mode::Json,
             quiet: true,
             out: Box::new(printed),
-            talk: anstream::stderr(),
+            // Whoever asked hears nothing of it, and nobody waits for whoever reads the log.
+            talk: Box::new(std::io::sink()),
         }
     }
 

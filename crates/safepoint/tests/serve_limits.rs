@@ -433,6 +433,27 @@ fn su_07_a_server_that_is_told_to_end_finishes_what_runs() {
 }
 
 #[test]
+fn su_07_a_log_that_nobody_reads_holds_up_nobody() {
+    let env = bare();
+    let server = Server::unread(&env, &["--rate", "100000"]);
+    let request = format!(
+        "GET /v1/nothing HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        server.address
+    );
+    // More lines than wait in the pipe and before it together.
+    for _ in 0..3_000 {
+        let mut stream = server.connect();
+        // Only so that it fails and does not hang.
+        let patience = std::time::Duration::from_secs(60);
+        stream.set_read_timeout(Some(patience)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        read_reply(&mut stream).problem(404);
+    }
+    server.terminate();
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
 fn su_07_a_leaked_database_holds_no_token() {
     let env = held();
     let ann = token(&env, "ann", &["--role", "operator"]);

@@ -19,7 +19,7 @@ pub(crate) struct Server {
     child: Child,
     /// Where it is.
     pub(crate) address: String,
-    /// Its log, line by line. Somebody reads it all the time: it waits for whoever does.
+    /// Its log, line by line.
     log: Receiver<String>,
 }
 
@@ -72,17 +72,7 @@ impl Server {
     /// Starts one with more flags, and waits until it listens.
     #[track_caller]
     pub(crate) fn start(env: &TestEnv, flags: &[&str]) -> Self {
-        let listen = ["serve", "--json", "--listen", "127.0.0.1:0"];
-        let mut child = env
-            .command(&[&listen, flags].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        let mut child = Self::spawn(env, flags);
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (send, log) = channel();
         std::thread::spawn(move || {
@@ -90,6 +80,32 @@ impl Server {
                 let _ = send.send(line + "\n");
             }
         });
+        Self::listening(child, log)
+    }
+
+    /// The same, and nobody reads its log.
+    #[track_caller]
+    pub(crate) fn unread(env: &TestEnv, flags: &[&str]) -> Self {
+        let (_, log) = channel();
+        Self::listening(Self::spawn(env, flags), log)
+    }
+
+    #[track_caller]
+    fn spawn(env: &TestEnv, flags: &[&str]) -> Child {
+        let listen = ["serve", "--json", "--listen", "127.0.0.1:0"];
+        env.command(&[&listen, flags].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    #[track_caller]
+    fn listening(mut child: Child, log: Receiver<String>) -> Self {
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
             let rest: String = log.iter().collect();
             panic!("{error}: {line:?} {rest}")

@@ -1,11 +1,10 @@
 //! The API: endpoints of the table, answered by commands.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use safepoint_control::{Begun as Known, ControlError, StoredReply};
-use safepoint_model::{Clock, Digest, SessionId, Span, WorkspaceId};
+use safepoint_model::{Digest, SessionId, Span, WorkspaceId};
 use safepoint_progress::ProgressError;
 use safepoint_server::api::{
     Api, Begun, Called, EndpointNote, Event, Events, Gauges, Kept, Refused,
@@ -17,12 +16,12 @@ use serde_json::{Map, Value};
 
 use super::cut::Wanted;
 use super::endpoint::{Endpoint, List};
+use super::log::Log;
 use super::openapi;
 use super::program::{Program, failed};
 use super::table::endpoints;
 use crate::commands::form::{Given, Naming, Session, Words};
 use crate::error::CliError;
-use crate::world::SystemClock;
 
 /// How long an answer is kept for those who ask again: a day.
 const LIFE: &str = "24h";
@@ -38,12 +37,15 @@ pub(super) struct Offered {
     pub(super) program: Program,
     /// Who acts in which session. That never changes.
     owners: Mutex<HashMap<String, String>>,
+    /// What it tells about itself.
+    pub(super) log: Log,
 }
 
 impl Offered {
-    pub(super) fn new(program: Program) -> Self {
+    pub(super) fn new(program: Program, log: Log) -> Self {
         Self {
             program,
+            log,
             owners: Mutex::new(HashMap::new()),
         }
     }
@@ -332,12 +334,7 @@ impl Api for Offered {
     }
 
     fn log(&self, line: Map<String, Value>) {
-        let mut whole = Map::new();
-        whole.insert("time".to_owned(), SystemClock.now().to_string().into());
-        whole.extend(line);
-        let text = format!("{}\n", Value::Object(whole));
-        // Nobody to tell it to is no reason to fail.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        self.log.tell(line);
     }
 }
 

@@ -6,6 +6,7 @@
 mod api;
 mod cut;
 mod endpoint;
+mod log;
 mod openapi;
 mod place;
 mod program;
@@ -26,6 +27,7 @@ use safepoint_server::page::{Around, Transport, router};
 use serde_json::json;
 
 use self::api::Offered;
+use self::log::Log;
 use self::place::Places;
 use self::program::Program;
 use crate::cli::Global;
@@ -39,6 +41,9 @@ pub(crate) use self::openapi::{document, reference};
 
 /// The most in the body of a request.
 const LARGEST_BODY: usize = 4 << 20;
+
+/// How long the last lines of the log wait for whoever reads them.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Arguments of `serve`
 #[derive(Debug, clap::Args)]
@@ -86,7 +91,7 @@ pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
     let served = prepare(global, arguments).and_then(|(offered, options)| {
         let offered = Arc::new(offered);
         let page = page(Arc::clone(&offered), &options);
-        let told = serve(offered, options, Some(page), |url| {
+        let told = serve(Arc::clone(&offered), options, Some(page), |url| {
             let shown = match console.mode {
                 Mode::Text => format!("{url}\n"),
                 Mode::Json | Mode::Ndjson => format!("{}\n", json!({ "url": url })),
@@ -94,6 +99,7 @@ pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
             // Nobody to tell it to is no reason to fail.
             let _ = console.print(&shown).and_then(|()| console.flush());
         });
+        offered.log.end(LAST_LINES);
         told.map_err(CliError::from)
     });
     let exit = match served {
@@ -177,7 +183,8 @@ fn prepare(global: &Global, arguments: &Arguments) -> Result<(Offered, Options),
         jobs: usize::from(arguments.jobs),
         rate: arguments.rate,
     };
-    Ok((Offered::new(program), options))
+    let log = Log::new(std::io::stderr()).map_err(|error| ServeError::Broken(error).into());
+    log.map(|log| (Offered::new(program, log), options))
 }
 
 fn duration(span: Span) -> Duration {
