@@ -1,6 +1,6 @@
 """Plays stories on the page in a real browser, and tells how each went.
 
-usage: main.py SAFEPOINT PAGE_SERVER CHROMIUM [--shots DIR] [--story NAME]     (scripts/test-page starts it)
+usage: main.py SAFEPOINT CHROMIUM [--shots DIR] [--story NAME]     (scripts/test-page starts it)
 """
 
 import argparse
@@ -19,7 +19,6 @@ from room import Room
 def arguments():
     parser = argparse.ArgumentParser(prog="test-page")
     parser.add_argument("safepoint")
-    parser.add_argument("server")
     parser.add_argument("chromium")
     parser.add_argument("--shots", metavar="DIR")
     parser.add_argument("--story", action="append", metavar="NAME")
@@ -31,7 +30,7 @@ def play(given, browser, story):
     name = story.__name__
     print(f"{name:<28}", end=" ", flush=True)
     began = time.monotonic()
-    room = Room(given.safepoint, given.server)
+    room = Room(given.safepoint)
     context = browser.new_context(base_url=room.address, reduced_motion="reduce")
     context.set_default_timeout(15_000)
     page = context.new_page()
@@ -63,7 +62,7 @@ def main():
         browser = playwright.chromium.launch(executable_path=given.chromium, args=["--no-sandbox"])
         print(f"chromium {browser.version}")
         if given.shots:
-            room = Room(given.safepoint, given.server)
+            room = Room(given.safepoint)
             try:
                 shots.take(room, browser, Path(given.shots))
             finally:

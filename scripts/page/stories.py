@@ -10,10 +10,10 @@ def story(function):
     return function
 
 
-def sign_in(page, token="operator-token"):
+def sign_in(room, page):
     page.goto("/")
     page.wait_for_url("**/sign-in?back=*")
-    page.fill("#token", token)
+    page.fill("#token", room.tokens["operator"])
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_selector("nav.menu")
 
@@ -36,7 +36,7 @@ def focused(page):
 def su_08_approve(room, page):
     """The operator signs in the browser; the agent may then do exactly this, once."""
     hold = room.push()
-    sign_in(page)
+    sign_in(room, page)
     page.get_by_role("link", name="git push origin HEAD:main").click()
     page.wait_for_selector("#bound[data-state=good]")
     for told in ["publish the release", "What others have seen cannot be taken back", "Nothing brings this back"]:
@@ -66,7 +66,7 @@ def su_08_approve(room, page):
 def su_08_deny_and_halt(room, page):
     """A no and a halt are signed words too, with their reason."""
     first, second = room.push("one"), room.push("two")
-    sign_in(page)
+    sign_in(room, page)
     page.goto(f"/holds/{first}")
     give_key(room, page)
     page.fill("#reason", "not today")
@@ -84,7 +84,7 @@ def su_08_deny_and_halt(room, page):
 def su_08_second_confirmation(room, page):
     """What cannot be taken back is not approved without the word, and not with another one."""
     hold = room.push()
-    sign_in(page)
+    sign_in(room, page)
     page.goto(f"/holds/{hold}")
     give_key(room, page)
     for word in ["", "final-000000"]:
@@ -108,7 +108,7 @@ def su_08_second_confirmation(room, page):
 def su_08_foreign_key(room, page):
     """A key that is nobody's here, and one that only has an operator's name, are refused."""
     hold = room.push()
-    sign_in(page)
+    sign_in(room, page)
     page.goto(f"/holds/{hold}")
     log = next((room.home / "data/keys").glob("*.key"))
     page.set_input_files("#key-file", str(log))
@@ -127,7 +127,7 @@ def su_08_foreign_key(room, page):
 def su_08_what_it_would_write(room, page):
     """A tool's content is shown as a difference, the path as what is new, hostile text as what it is."""
     hold = room.client_writes(room.root / "else\nwhere.txt", "first line\n<script>alert(1)</script>\u202e\n")
-    sign_in(page)
+    sign_in(room, page)
     page.goto(f"/holds/{hold}")
     added = page.locator(".line.added").all_inner_texts()
     check(any("+first line" in line for line in added), added)
@@ -141,7 +141,7 @@ def su_08_what_it_would_write(room, page):
 def su_08_live_update(room, page):
     """What happens elsewhere appears by itself, and takes neither typed text nor the focus away."""
     hold = room.push("one", objective="the first")
-    sign_in(page)
+    sign_in(room, page)
     page.wait_for_selector("#connection[data-state=live]")
     press(page, "j")
     check("HEAD:one" in focused(page), focused(page))
@@ -168,7 +168,7 @@ def su_08_live_update(room, page):
 @story
 def su_08_resume(room, page):
     """After the connection was gone, the page shows what was missed."""
-    sign_in(page)
+    sign_in(room, page)
     page.wait_for_selector("#connection[data-state=live]")
     page.context.set_offline(True)
     page.evaluate("dispatchEvent(new Event('pagehide'))")
@@ -182,7 +182,7 @@ def su_08_resume(room, page):
 def su_08_roll_back(room, page):
     """The plan is shown, then exactly that is done; a workspace that has changed shows a new plan."""
     notes = room.project / "notes.txt"
-    sign_in(page)
+    sign_in(room, page)
     page.get_by_role("link", name="Checkpoints").click()
     page.get_by_role("link", name="before the release").click()
     page.get_by_role("link", name="Roll back…").click()
@@ -207,7 +207,7 @@ def su_08_roll_back(room, page):
 def su_08_session_timeline(room, page):
     """A session shows each action with its decision, outcome, changes and difference; one is undone."""
     room.push()
-    sign_in(page)
+    sign_in(room, page)
     page.get_by_role("link", name="Sessions").click()
     page.get_by_role("link", name="tidy up the notes").click()
     step = page.locator(".step", has_text="sed -i")
@@ -225,7 +225,7 @@ def su_08_session_timeline(room, page):
 @story
 def su_08_trail_checked_here(room, page):
     """The browser hashes entries and checks proofs itself, and finds what was tampered with."""
-    sign_in(page)
+    sign_in(room, page)
     page.get_by_role("link", name="Trail").click()
     page.wait_for_selector("#checked[data-state=good]")
     shown = page.locator(".entries li").count()
@@ -262,16 +262,17 @@ def lie(route, before, after):
 @story
 def su_08_workspaces_as_a_graph(room, page):
     """A run is a tree with the chain of each workspace, with status, confidence and what was integrated."""
-    sign_in(page)
+    sign_in(room, page)
     page.get_by_role("link", name="Workspaces").click()
     page.wait_for_selector("text=No workspaces yet")
-    room.run_of_workspaces()
+    _, parser = room.run_of_workspaces()
     page.reload()
     page.get_by_role("link", name="Ship the release").click()
     check(page.locator("svg .place").count() == 5, "not every workspace is drawn")
     check(page.locator("svg .record").count() == 8, "not every piece of work is drawn")
     check(page.locator("svg .place.integrated").count() == 1, "what was integrated does not show")
-    check(page.locator("#wsp_parser >> text=high confidence").count() > 0, "the confidence does not show")
+    check(page.locator("svg .place.conflicted").count() == 1, "what does not fit does not show")
+    check(page.locator(f"#{parser} >> text=high confidence").count() > 0, "the confidence does not show")
 
 
 @story
@@ -280,7 +281,7 @@ def su_08_keyboard_only(room, page):
     room.push("one")
     hold = room.push("two")
     page.goto("/")
-    page.keyboard.type("operator-token")
+    page.keyboard.type(room.tokens["operator"])
     press(page, "Enter")
     page.wait_for_selector("nav.menu")
     press(page, "Tab")
@@ -321,7 +322,7 @@ def su_08_phone_width(room, page):
     page.set_viewport_size({"width": 360, "height": 740})
     hold = room.push()
     room.agent("rm", "/tmp/" + "a-very-long-name-" * 12)
-    sign_in(page)
+    sign_in(room, page)
     checkpoint = room.safepoint("list")["checkpoints"][0]["id"]
     session = room.safepoint("session", "list")["sessions"][0]["session_id"]
     for address in ["/", f"/holds/{hold}", "/sessions", f"/sessions/{session}", "/checkpoints?all=1",
@@ -339,7 +340,7 @@ def su_08_phone_width(room, page):
 def su_08_contrast(room, page):
     """Every text has a contrast of 4.5 to 1 or more, in light and in dark."""
     hold = room.push()
-    sign_in(page)
+    sign_in(room, page)
     for scheme in ["light", "dark"]:
         page.emulate_media(color_scheme=scheme)
         for address in ["/", f"/holds/{hold}", "/sessions", "/checkpoints?all=1", "/trail", "/rules", "/status"]:
@@ -381,7 +382,7 @@ def su_08_without_script(room, page):
     context = page.context.browser.new_context(base_url=room.address, java_script_enabled=False)
     plain = context.new_page()
     plain.goto("/")
-    plain.fill("#token", "operator-token")
+    plain.fill("#token", room.tokens["operator"])
     plain.get_by_role("button", name="Sign in").click()
     plain.get_by_role("link", name="git push origin HEAD:main").click()
     check(plain.get_by_text("What could be taken back").count() == 1, "the hold does not show")
@@ -400,11 +401,11 @@ def su_08_who_may(room, page):
     hold = room.push()
     page.goto("/sessions")
     page.wait_for_url("**/sign-in?back=*")
-    for token in ["wrong", "agent-token"]:
+    for token in ["wrong", room.tokens["agent"]]:
         page.fill("#token", token)
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_selector("#why")
-    page.fill("#token", "auditor-token")
+    page.fill("#token", room.tokens["auditor"])
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url("**/sessions")
     page.goto(f"/holds/{hold}")
@@ -412,7 +413,7 @@ def su_08_who_may(room, page):
     cookie = page.context.cookies()[0]
     check(cookie["httpOnly"] and cookie["sameSite"] == "Strict", f"{cookie}")
     page.wait_for_selector("#connection[data-state=live]")
-    room.revoke("auditor-token")
+    room.revoke("reads")
     room.push("other")
     page.wait_for_selector("#connection >> text=You are signed out")
     page.goto("/")
