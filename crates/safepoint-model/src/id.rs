@@ -43,13 +43,21 @@ macro_rules! identifier {
             type Err = IdError;
 
             fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::try_from(text.to_owned())
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+
+            fn try_from(text: String) -> Result<Self, IdError> {
                 let known = text
                     .strip_prefix(concat!($prefix, "_"))
-                    .is_some_and(|rest| rest.len() == $length && rest.bytes().all(|c| ALPHABET.contains(&c)));
+                    .is_some_and(|rest| rest.len() == $length && rest.bytes().all(is_digit));
                 if known {
-                    Ok(Self(text.to_owned()))
+                    Ok(Self(text))
                 } else {
-                    Err(IdError { input: text.to_owned(), prefix: $prefix })
+                    Err(IdError { input: text, prefix: $prefix })
                 }
             }
         }
@@ -68,10 +76,27 @@ macro_rules! identifier {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                Self::try_from(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
             }
         }
     };
+}
+
+/// Whether a byte is in the alphabet. Millions of identifiers are read in one recovery.
+fn is_digit(byte: u8) -> bool {
+    const DIGITS: [bool; 256] = {
+        let mut digits = [false; 256];
+        let mut rest: &[u8] = ALPHABET;
+        while let [digit, more @ ..] = rest {
+            #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
+            {
+                digits[*digit as usize] = true;
+            }
+            rest = more;
+        }
+        digits
+    };
+    DIGITS.get(usize::from(byte)) == Some(&true)
 }
 
 /// Gives an identifier type its random constructor.
