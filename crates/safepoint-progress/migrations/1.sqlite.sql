@@ -1,4 +1,5 @@
 -- Each row names the entry of the trail that tells of it, so that the two can be compared.
+-- What is small has no rowid: one tree less, and one page less to be written for every record.
 
 -- What a workspace was made as. A run is a tree; its root, the coordinator, holds the taxonomy.
 CREATE TABLE progress_workspaces (
@@ -74,7 +75,7 @@ CREATE TABLE progress_signals (
     entry INTEGER NOT NULL,
     parent TEXT REFERENCES progress_workspaces (id),
     UNIQUE (workspace, number)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- What parents were told, once each.
 CREATE TABLE progress_deliveries (
@@ -84,7 +85,7 @@ CREATE TABLE progress_deliveries (
     time INTEGER NOT NULL,
     entry INTEGER NOT NULL,
     UNIQUE (workspace, number)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- What parents are still to be told. The one table here that shrinks: it is no record of
 -- anything, only where to look, and recovery makes it anew from the signals and deliveries.

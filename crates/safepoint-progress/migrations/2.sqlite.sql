@@ -19,7 +19,7 @@ CREATE TABLE progress_meters (
     time INTEGER NOT NULL,
     entry INTEGER NOT NULL,
     PRIMARY KEY (workspace, number)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX progress_meters_by_due ON progress_meters (due) WHERE due IS NOT NULL;
 

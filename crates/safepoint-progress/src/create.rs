@@ -12,11 +12,12 @@ use crate::ProgressError;
 use crate::account::Account;
 use crate::agent::actor;
 use crate::chain::opened;
+use crate::deliver::Handing;
 use crate::place::Seen;
 use crate::progress::Progress;
 use crate::record::{self, Asked, Record};
 use crate::rejection::{Reason, Rejection};
-use crate::signal::SignalType;
+use crate::signal::{Signal, SignalType};
 use crate::state::State;
 use crate::table::{self, Made, RequestKey};
 use crate::tell::protocol;
@@ -36,10 +37,36 @@ impl Progress {
         request_key: Option<&str>,
         seen: Option<&Seen>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
-        let mut parent = None;
-        let outcome = self.trail.write(Durability::Sync, |writing| {
+        let mut handing = Handing::AtOnce;
+        let first = self.try_checkpoint(id, token, body, request_key, seen, &mut handing);
+        let outcome = match (first, &handing) {
+            // It was undone with everything else, so the record is made anew, and its parent
+            // hears of it afterwards: whether it can is no concern of the child.
+            (Err(_), Handing::Failed) => {
+                handing = Handing::InLine;
+                self.try_checkpoint(id, token, body, request_key, seen, &mut handing)?
+            }
+            (first, _) => first?,
+        };
+        fault::point("progress.record.acknowledged");
+        // The record is kept, whether its parent hears of it now or from whoever comes next.
+        if let Handing::Left(parent) = &handing {
+            let _ = self.deliver_to(parent);
+        }
+        Ok(outcome)
+    }
+
+    fn try_checkpoint(
+        &self,
+        id: &WorkspaceId,
+        token: &str,
+        body: &[u8],
+        request_key: Option<&str>,
+        seen: Option<&Seen>,
+        handing: &mut Handing,
+    ) -> Result<Result<Record, Rejection>, ProgressError> {
+        self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
-            parent.clone_from(&made.parent);
             if let Err(error) = self.authenticate(writing, &made, token, "checkpoint_create")? {
                 return Ok(Err(error));
             }
@@ -59,7 +86,7 @@ impl Progress {
                 (Some(_), None) => Directory::Unseen,
             };
             let outcome = match asked.and_then(|asked| usable(key.as_ref()).map(|()| asked)) {
-                Ok(asked) => self.attempt(writing, &made, asked, key.as_ref(), seen)?,
+                Ok(asked) => self.attempt(writing, &made, asked, key.as_ref(), seen, handing)?,
                 Err(rejection) => Err(rejection),
             };
             if let Err(rejection) = &outcome {
@@ -76,15 +103,7 @@ impl Progress {
                 })?;
             }
             Ok::<_, ProgressError>(Ok(outcome))
-        })??;
-        fault::point("progress.record.acknowledged");
-        // The record is kept, whether its parent hears of it now or from whoever comes next.
-        if outcome.is_ok()
-            && let Some(parent) = parent
-        {
-            let _ = self.deliver_to(&parent);
-        }
-        Ok(outcome)
+        })?
     }
 
     fn attempt(
@@ -94,6 +113,7 @@ impl Progress {
         mut asked: Asked,
         key: Option<&RequestKey<'_>>,
         directory: Directory<'_>,
+        handing: &mut Handing,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
         if let Some(key) = key
             && let Some(first) = table::keyed(writing.sql(), &made.id, key.key)?
@@ -102,9 +122,11 @@ impl Progress {
                 let detail = "the request key was used for another checkpoint; choose a new one";
                 return Ok(Err(Rejection::structure(detail)));
             }
+            let left = made.parent.clone();
+            *handing = left.map_or(Handing::Done, Handing::Left); // it may still wait
             return opened(&made.id, &first).map(Ok);
         }
-        let taxonomy = table::taxonomy(writing.sql(), &made.run)?;
+        let taxonomy = self.taxonomy(writing.sql(), &made.run)?;
         if let (Directory::Seen(seen), false) = (directory, asked.names_files) {
             asked.payload.files_changed.clone_from(&seen.files_changed);
         }
@@ -170,11 +192,12 @@ impl Progress {
             timestamp,
         };
         let number = head.map_or(1, |head| head.number + 1);
-        self.keep(writing, made, &made_record, number, key, account)?;
+        let signal = self.keep(writing, made, &made_record, number, key, account)?;
+        self.hand_over(writing, &signal, handing)?;
         Ok(Ok(made_record))
     }
 
-    /// Writes a record down, tells of it and counts it.
+    /// Writes a record down, emits the signal that tells of it, and counts it.
     fn keep(
         &self,
         writing: &mut Writing<'_>,
@@ -183,7 +206,7 @@ impl Progress {
         number: i64,
         key: Option<&RequestKey<'_>>,
         mut account: Account,
-    ) -> Result<(), ProgressError> {
+    ) -> Result<Signal, ProgressError> {
         let body = record.to_canonical()?;
         let since = account.add_record(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let reckoned = made.reckoned(account, State::Active);
@@ -207,17 +230,12 @@ impl Progress {
         table::insert_record(writing.sql(), record, number, &body, &proof, entry.seq, key)?;
         fault::point("progress.record.kept");
         let about = Some(record.id.as_str());
-        self.tell(
-            writing,
-            made,
-            protocol(),
-            SignalType::Checkpoint,
-            None,
-            about,
-        )?;
+        let kind = SignalType::Checkpoint;
+        let signal = self.utter(writing, made, protocol(), kind, None, about)?;
         fault::point("progress.record.told");
         self.meter_record(writing, made, record, &since)?;
-        self.settle(writing, made, &reckoned, Some(entry.seq))
+        self.settle(writing, made, &reckoned, Some(entry.seq))?;
+        Ok(signal)
     }
 }
 

@@ -2,8 +2,11 @@
 //!
 //! It is a transaction of its own, so a parent that cannot be told does not
 //! keep its child from working. What waits stands in a line before its parent;
-//! only lines are looked at, never what was delivered before. A record or a
-//! signal is never taken back because its delivery failed.
+//! only lines are looked at, never what was delivered before. Only what a
+//! record tells is handed over in the transaction of the record, where nothing
+//! waits before it and its parent can take it: that is nearly always so, and
+//! half the work. A record or a signal is never taken back because its delivery
+//! failed: what could not be handed over gets into line.
 
 use safepoint_model::WorkspaceId;
 use safepoint_store::{Durability, fault};
@@ -30,7 +33,59 @@ const AT_ONCE: u32 = 500;
 /// acknowledged to the agent, is synced.
 const DELIVERY: Durability = Durability::Async;
 
+/// How a signal gets to its parent.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Handing {
+    /// In the transaction that emits it, if that can be.
+    AtOnce,
+    /// By whoever looks at the line next.
+    InLine,
+    /// At once was tried, and failed: the transaction comes to nothing.
+    Failed,
+    /// It stands in the line before this parent.
+    Left(WorkspaceId),
+    /// It is delivered, or there is nobody above.
+    Done,
+}
+
 impl Progress {
+    /// Hands a signal that was just emitted to its parent, or puts it into line.
+    pub(crate) fn hand_over(
+        &self,
+        writing: &mut Writing<'_>,
+        signal: &Signal,
+        handing: &mut Handing,
+    ) -> Result<(), ProgressError> {
+        let tried = *handing == Handing::AtOnce;
+        let done = match &signal.delivered_to {
+            None => Ok(Handing::Done),
+            Some(parent) if tried => self.hand_over_now(writing, parent, signal),
+            Some(parent) => left_in_line(writing, parent, signal),
+        };
+        if tried {
+            *handing = Handing::Failed; // unless it is done
+        }
+        *handing = done?;
+        fault::point("progress.signal.in_line");
+        Ok(())
+    }
+
+    fn hand_over_now(
+        &self,
+        writing: &mut Writing<'_>,
+        parent: &WorkspaceId,
+        signal: &Signal,
+    ) -> Result<Handing, ProgressError> {
+        let (standing, _) = table::standing(writing.sql(), parent)?;
+        let takes_it = !standing.state.holds_signals() && !standing.state.is_terminal();
+        if !takes_it || table::is_waited_for(writing.sql(), parent)? {
+            return left_in_line(writing, parent, signal);
+        }
+        self.record_delivery(writing, parent, signal)?;
+        fault::point("progress.deliver.out_of_line");
+        Ok(Handing::Done)
+    }
+
     /// Delivers what waits, as far as parents can take it, and says how much that was.
     ///
     /// In order for each source, and each once, whoever else does the same. Reads only, when
@@ -103,6 +158,18 @@ impl Progress {
         parent: &WorkspaceId,
         signal: &Signal,
     ) -> Result<(), ProgressError> {
+        self.record_delivery(writing, parent, signal)?;
+        table::leave_line(writing.sql(), parent, &signal.id)?;
+        fault::point("progress.deliver.out_of_line");
+        Ok(())
+    }
+
+    fn record_delivery(
+        &self,
+        writing: &mut Writing<'_>,
+        parent: &WorkspaceId,
+        signal: &Signal,
+    ) -> Result<(), ProgressError> {
         let time = self.moment(writing)?;
         let entry = writing.append(Draft {
             stream: Stream::from(parent),
@@ -117,8 +184,15 @@ impl Progress {
         fault::point("progress.deliver.recorded");
         table::insert_delivery(writing.sql(), &signal.id, parent, time, entry.seq)?;
         fault::point("progress.deliver.kept");
-        table::leave_line(writing.sql(), parent, &signal.id)?;
-        fault::point("progress.deliver.out_of_line");
         Ok(())
     }
+}
+
+fn left_in_line(
+    writing: &mut Writing<'_>,
+    parent: &WorkspaceId,
+    signal: &Signal,
+) -> Result<Handing, ProgressError> {
+    table::put_in_line(writing.sql(), parent, &signal.id)?;
+    Ok(Handing::Left(parent.clone()))
 }

@@ -2,7 +2,8 @@
 //!
 //! Nothing is updated: where a workspace stands is the last of its moves.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use safepoint_model::{Clock, Entropy, Span, TaskId, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
@@ -13,6 +14,7 @@ use crate::meter::{Budget, Tolerance};
 use crate::role::Name;
 use crate::state::State;
 use crate::table::{self, Made};
+use crate::taxonomy::Taxonomy;
 use crate::{COMPONENT, ProgressError};
 
 /// The workspaces of one store.
@@ -22,7 +24,14 @@ pub struct Progress {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) tolerance: Tolerance,
+    taxonomies: Arc<Mutex<HashMap<WorkspaceId, Known>>>,
 }
+
+/// The text of a taxonomy, and what it says.
+type Known = (String, Arc<Taxonomy>);
+
+/// How many taxonomies to remember before starting over.
+const TAXONOMIES_REMEMBERED: usize = 64;
 
 /// A workspace as it is now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -85,6 +94,7 @@ impl Progress {
             clock,
             entropy,
             tolerance: Tolerance::default(),
+            taxonomies: Arc::default(),
         })
     }
 
@@ -104,6 +114,32 @@ impl Progress {
                 .map(|made| Workspace::read(sql, made))
                 .collect()
         })
+    }
+
+    /// The taxonomy of a run. Its text is read each time, and what it says only once.
+    pub(crate) fn taxonomy(
+        &self,
+        sql: &mut dyn Sql,
+        run: &WorkspaceId,
+    ) -> Result<Arc<Taxonomy>, ProgressError> {
+        let text = table::taxonomy_text(sql, run)?;
+        let known = || {
+            self.taxonomies
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some((same, taxonomy)) = known().get(run)
+            && *same == text
+        {
+            return Ok(Arc::clone(taxonomy));
+        }
+        let taxonomy = Arc::new(table::read_taxonomy(run, &text)?);
+        let mut known = known();
+        if known.len() >= TAXONOMIES_REMEMBERED {
+            known.clear();
+        }
+        known.insert(run.clone(), (text, Arc::clone(&taxonomy)));
+        Ok(taxonomy)
     }
 
     /// The present, and later than everything that is recorded. The next entry bears it.

@@ -6,6 +6,7 @@ use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use crate::agent::actor;
+use crate::deliver::Handing;
 use crate::error::without_nul;
 use crate::progress::Progress;
 use crate::signal::{Signal, SignalType, may_emit, move_asked};
@@ -36,7 +37,7 @@ impl Progress {
             if let Err(error) = self.authenticate(writing, &made, token, "signal_emit")? {
                 return Ok(Err(error));
             }
-            let taxonomy = table::taxonomy(writing.sql(), &made.run)?;
+            let taxonomy = self.taxonomy(writing.sql(), &made.run)?;
             let permitted = taxonomy
                 .base_of(&made.role)
                 .is_some_and(|base| may_emit(base, kind));
@@ -78,6 +79,21 @@ impl Progress {
         reason: Option<&str>,
         about: Option<&str>,
     ) -> Result<Signal, ProgressError> {
+        let signal = self.utter(writing, made, by, kind, reason, about)?;
+        self.hand_over(writing, &signal, &mut Handing::InLine)?;
+        Ok(signal)
+    }
+
+    /// The same for one who sees to it afterwards that its parent gets it.
+    pub(crate) fn utter(
+        &self,
+        writing: &mut Writing<'_>,
+        made: &Made,
+        by: Actor,
+        kind: SignalType,
+        reason: Option<&str>,
+        about: Option<&str>,
+    ) -> Result<Signal, ProgressError> {
         let timestamp = self.moment(writing)?;
         let signal = Signal {
             id: SignalId::new(timestamp, &*self.entropy)?,
@@ -102,10 +118,6 @@ impl Progress {
         fault::point("progress.signal.recorded");
         table::insert_signal(writing.sql(), &signal, entry.seq)?;
         fault::point("progress.signal.kept");
-        if let Some(parent) = &made.parent {
-            table::put_in_line(writing.sql(), parent, &signal.id)?;
-        }
-        fault::point("progress.signal.in_line");
         Ok(signal)
     }
 

@@ -118,25 +118,33 @@ pub struct Brief<'a> {
 }
 
 /// Hands the entries `from..until` to `each`, in order, as the present transaction sees them.
+///
+/// `wanted` is asked for each by its stream and kind, and says whose it is; of others no more is
+/// read.
 pub fn each_brief(
     sql: &mut dyn Sql,
     from: u64,
     until: u64,
-    each: &mut dyn FnMut(Brief<'_>),
+    wanted: &mut dyn FnMut(&str, &str) -> Option<usize>,
+    each: &mut dyn FnMut(usize, Brief<'_>),
 ) -> Result<(), StoreError> {
     let bound = |seq| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
     sql.query(
         "SELECT seq, id, stream, actor, kind, body FROM trail_entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
         &[bound(from), bound(until)],
         &mut |row| {
-            each(Brief {
-                seq: u64::try_from(row.integer(0)?).unwrap_or(u64::MAX),
-                id: row.text(1)?,
-                stream: row.text(2)?,
-                actor: row.text(3)?,
-                kind: row.text(4)?,
-                body: row.text(5)?,
-            });
+            let (stream, kind) = (row.text(2)?, row.text(4)?);
+            if let Some(whose) = wanted(stream, kind) {
+                let entry = Brief {
+                    seq: u64::try_from(row.integer(0)?).unwrap_or(u64::MAX),
+                    id: row.text(1)?,
+                    stream,
+                    actor: row.text(3)?,
+                    kind,
+                    body: row.text(5)?,
+                };
+                each(whose, entry);
+            }
             Ok(Flow::More)
         },
     )

@@ -4,14 +4,19 @@ use safepoint_model::{SignalId, Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
 use super::{optional, parsed, position};
-use crate::signal::Signal;
+use crate::signal::{Signal, SignalType};
 
 /// A signal as its row has it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSignal {
     pub(crate) number: i64,
     pub(crate) entry: i64,
-    pub(crate) signal: Signal,
+    pub(crate) id: String,
+    pub(crate) kind: SignalType,
+    pub(crate) reason: Option<String>,
+    pub(crate) about: Option<String>,
+    pub(crate) time: i64,
+    pub(crate) parent: Option<String>,
 }
 
 /// A delivery as its row has it.
@@ -47,7 +52,7 @@ pub(crate) fn insert_signal(
     .map(drop)
 }
 
-const SIGNAL: &str = "SELECT s.id, s.workspace, s.type, s.reason, s.about, s.time, s.parent, coalesce(d.time, -1), s.number, s.entry \
+const SIGNAL: &str = "SELECT s.id, s.workspace, s.type, s.reason, s.about, s.time, s.parent, coalesce(d.time, -1) \
      FROM progress_signals s LEFT JOIN progress_deliveries d ON d.signal = s.id";
 
 fn read_signal(row: &dyn Row) -> Result<Signal, StoreError> {
@@ -64,14 +69,6 @@ fn read_signal(row: &dyn Row) -> Result<Signal, StoreError> {
     })
 }
 
-fn read_stored(row: &dyn Row) -> Result<StoredSignal, StoreError> {
-    Ok(StoredSignal {
-        number: row.integer(8)?,
-        entry: row.integer(9)?,
-        signal: read_signal(row)?,
-    })
-}
-
 /// The signals of a workspace behind a number, a page of them.
 pub(crate) fn signals_after(
     sql: &mut dyn Sql,
@@ -79,10 +76,26 @@ pub(crate) fn signals_after(
     number: i64,
     most: u32,
 ) -> Result<Vec<StoredSignal>, StoreError> {
-    let statement =
-        format!("{SIGNAL} WHERE s.workspace = ?1 AND s.number > ?2 ORDER BY s.number LIMIT {most}");
-    let values = [Value::Text(id.as_str()), Value::Integer(number)];
-    query_all(sql, &statement, &values, read_stored)
+    query_all(
+        sql,
+        &format!(
+            "SELECT number, entry, id, type, reason, about, time, parent FROM progress_signals \
+             WHERE workspace = ?1 AND number > ?2 ORDER BY number LIMIT {most}"
+        ),
+        &[Value::Text(id.as_str()), Value::Integer(number)],
+        |row| {
+            Ok(StoredSignal {
+                number: row.integer(0)?,
+                entry: row.integer(1)?,
+                id: row.text(2)?.to_owned(),
+                kind: parsed(row.text(3)?, 3)?,
+                reason: row.optional_text(4)?.map(str::to_owned),
+                about: row.optional_text(5)?.map(str::to_owned),
+                time: row.integer(6)?,
+                parent: row.optional_text(7)?.map(str::to_owned),
+            })
+        },
+    )
 }
 
 /// What a workspace was told behind a number, a page of it.
@@ -147,6 +160,17 @@ pub(crate) fn waited_for(
         &[Value::Text(after)],
         |row| parsed(row.text(0)?, 0),
     )
+}
+
+/// Whether anything waits for a parent.
+pub(crate) fn is_waited_for(sql: &mut dyn Sql, parent: &WorkspaceId) -> Result<bool, StoreError> {
+    let found = query_one(
+        sql,
+        "SELECT signal FROM progress_waiting WHERE parent = ?1 LIMIT 1",
+        &[Value::Text(parent.as_str())],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
 }
 
 /// What waits for a parent, in the order in which it was emitted: ids rise with time.
@@ -228,6 +252,25 @@ pub(crate) fn delivered_after(
         Value::Integer(limit),
     ];
     query_all(sql, &statement, &values, read_signal)
+}
+
+/// How much there is to compare of a workspace, about. No number is too large for it: rows may
+/// be what somebody else wrote.
+pub(crate) fn weight(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<i64, StoreError> {
+    let weight = query_one(
+        sql,
+        "SELECT (SELECT coalesce(max(number), 0) FROM progress_signals WHERE workspace = ?1), \
+                (SELECT coalesce(max(number), 0) FROM progress_deliveries WHERE workspace = ?1), \
+                (SELECT coalesce(max(number), 0) FROM progress_records WHERE workspace = ?1), \
+                (SELECT coalesce(max(number), 0) FROM progress_meters WHERE workspace = ?1)",
+        &[Value::Text(id.as_str())],
+        |row| {
+            (0..4).try_fold(0_i64, |sum, column| {
+                Ok(sum.saturating_add(row.integer(column)?))
+            })
+        },
+    )?;
+    Ok(weight.unwrap_or(0))
 }
 
 pub(crate) fn insert_delivery(

@@ -100,6 +100,18 @@ pub(crate) fn tasks(sql: &mut dyn Sql, one: Option<&TaskId>) -> Result<Vec<Task>
     Ok(tasks)
 }
 
+/// How much there is to compare of a task, about.
+pub(crate) fn task_weight(sql: &mut dyn Sql, id: &TaskId) -> Result<i64, StoreError> {
+    let weight = query_one(
+        sql,
+        "SELECT (SELECT coalesce(max(number), 0) FROM progress_task_moves WHERE task = ?1), \
+                (SELECT coalesce(max(number), 0) FROM progress_task_dependencies WHERE task = ?1)",
+        &[Value::Text(id.as_str())],
+        |row| Ok(row.integer(0)?.saturating_add(row.integer(1)?)),
+    )?;
+    Ok(weight.unwrap_or(0))
+}
+
 /// The record that a task was last completed with.
 fn result_of(sql: &mut dyn Sql, id: &TaskId) -> Result<Option<RecordId>, StoreError> {
     let found = query_one(

@@ -147,20 +147,32 @@ pub(crate) fn insert_made(
 
 /// The taxonomy of a run, which its root holds.
 pub(crate) fn taxonomy(sql: &mut dyn Sql, run: &WorkspaceId) -> Result<Taxonomy, ProgressError> {
+    read_taxonomy(run, &taxonomy_text(sql, run)?)
+}
+
+/// The text of that taxonomy.
+pub(crate) fn taxonomy_text(sql: &mut dyn Sql, run: &WorkspaceId) -> Result<String, ProgressError> {
     let text = query_one(
         sql,
         "SELECT taxonomy FROM progress_workspaces WHERE id = ?1",
         &[Value::Text(run.as_str())],
         |row| Ok(row.optional_text(0)?.map(str::to_owned)),
     )?;
-    let tampered = || ProgressError::Tampered {
+    text.flatten().ok_or_else(|| tampered_taxonomy(run))
+}
+
+/// What that text says.
+pub(crate) fn read_taxonomy(run: &WorkspaceId, text: &str) -> Result<Taxonomy, ProgressError> {
+    match text {
+        "" => Ok(Taxonomy::empty()),
+        text => Taxonomy::read(text).map_err(|_| tampered_taxonomy(run)),
+    }
+}
+
+fn tampered_taxonomy(run: &WorkspaceId) -> ProgressError {
+    ProgressError::Tampered {
         what: "taxonomy of",
         id: run.to_string(),
-    };
-    match text.flatten() {
-        None => Err(tampered()),
-        Some(text) if text.is_empty() => Ok(Taxonomy::empty()),
-        Some(text) => Taxonomy::read(&text).map_err(|_| tampered()),
     }
 }
 

@@ -1,21 +1,20 @@
 //! All workspaces and tasks at once: the trail is read from its beginning to its end, and each
 //! entry is compared with what is kept of its owner. Only after the trail itself was verified.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 
 use safepoint_model::{TaskId, WorkspaceId};
-use safepoint_store::Sql;
-use safepoint_trail::{Brief, each_brief};
+use safepoint_store::{Sql, StoreError};
+use safepoint_trail::Brief;
 
 use super::compare::{Compare, MISSING};
+use super::page::{Page, Place};
 use super::task::CompareTask;
 use super::{Compared, Fault, Subject, fault_in};
 use crate::{Progress, ProgressError, table};
-
-/// How many entries are read at a time.
-const AT_ONCE: u64 = 2_048;
 
 /// How many rows of each table are held at a time, of all owners together.
 const ROWS: usize = 4_096;
@@ -31,6 +30,7 @@ pub(crate) struct AllCompared {
 }
 
 /// Whose entries are compared.
+#[derive(Clone, Copy)]
 enum Owner<'a> {
     Workspace(&'a WorkspaceId),
     Task(&'a TaskId),
@@ -43,22 +43,20 @@ impl Owner<'_> {
             Self::Task(id) => id.as_str(),
         }
     }
+
+    /// How much there is to compare of it, about.
+    fn weight(&self, sql: &mut dyn Sql) -> Result<i64, StoreError> {
+        match self {
+            Self::Workspace(id) => table::weight(sql, id),
+            Self::Task(id) => table::task_weight(sql, id),
+        }
+    }
 }
 
 /// How far the comparison of one of them is.
 enum Comparing<'a> {
     Workspace(Box<Compare<'a>>),
     Task(Box<CompareTask<'a>>),
-}
-
-/// An entry that is to be compared, and whose it is.
-struct Told {
-    owner: usize,
-    seq: u64,
-    id: String,
-    actor: String,
-    kind: String,
-    body: String,
 }
 
 impl Progress {
@@ -69,25 +67,22 @@ impl Progress {
         tasks: &[TaskId],
     ) -> Result<AllCompared, ProgressError> {
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let owners: Vec<Owner<'_>> = workspaces
-            .iter()
-            .map(Owner::Workspace)
-            .chain(tasks.iter().map(Owner::Task))
-            .collect();
-        let places: HashMap<&str, usize> = owners
-            .iter()
-            .enumerate()
-            .map(|(place, owner)| (owner.stream(), place))
-            .collect();
+        let owners = workspaces.iter().map(Owner::Workspace);
+        let parts = self.parts(owners.chain(tasks.iter().map(Owner::Task)), threads)?;
+        let mut places = HashMap::with_capacity(workspaces.len() + tasks.len());
+        for (part, owners) in parts.iter().enumerate() {
+            for (own, owner) in owners.iter().enumerate() {
+                places.insert(owner.stream(), Place { part, own });
+            }
+        }
         let found = Mutex::new(AllCompared::default());
-        let (owners, places, found_by) = (&owners, &places, &found);
+        let (parts, places, found_by) = (&parts, &places, &found);
         let work = |part: usize| -> Result<(), ProgressError> {
             let part = Part {
                 progress: self,
-                owners,
+                own: parts.get(part).map_or(&[], Vec::as_slice),
                 places,
                 part,
-                parts: threads,
             };
             let own = part.compare()?;
             let mut all = found_by.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,26 +110,49 @@ impl Progress {
         all.tasks.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(all)
     }
+
+    /// The owners in so many parts that take about as long.
+    fn parts<'a>(
+        &self,
+        owners: impl Iterator<Item = Owner<'a>>,
+        count: usize,
+    ) -> Result<Vec<Vec<Owner<'a>>>, ProgressError> {
+        let mut weighed = self.trail.store().read(|sql| {
+            owners
+                .map(|owner| Ok((owner.weight(sql)?, owner)))
+                .collect::<Result<Vec<_>, ProgressError>>()
+        })?;
+        weighed.sort_by_key(|(weight, _)| Reverse(*weight));
+        let mut parts = vec![(0_i64, Vec::new()); count];
+        for (weight, owner) in weighed {
+            if let Some((sum, part)) = parts.iter_mut().min_by_key(|(sum, _)| *sum) {
+                *sum = sum.saturating_add(weight).saturating_add(1);
+                part.push(owner);
+            }
+        }
+        Ok(parts.into_iter().map(|(_, part)| part).collect())
+    }
 }
 
-/// What one thread compares: every so manyeth owner.
+/// What one thread compares.
 struct Part<'a> {
     progress: &'a Progress,
-    owners: &'a [Owner<'a>],
-    places: &'a HashMap<&'a str, usize>,
+    own: &'a [Owner<'a>],
+    places: &'a HashMap<&'a str, Place>,
     part: usize,
-    parts: usize,
 }
 
 impl Part<'_> {
     fn compare(&self) -> Result<AllCompared, ProgressError> {
-        let trail = &self.progress.trail;
-        let own: Vec<&Owner<'_>> = self.own().collect();
+        let (trail, own) = (&self.progress.trail, self.own);
+        if own.is_empty() && self.part > 0 {
+            return Ok(AllCompared::default());
+        }
         let most = u32::try_from(ROWS / own.len().max(1)).unwrap_or(u32::MAX);
         let most = most.clamp(4, 256);
         trail.store().read(|sql| {
             let mut compares: Vec<(Comparing<'_>, Option<Fault>)> = Vec::with_capacity(own.len());
-            for owner in &own {
+            for owner in own {
                 compares.push(match owner {
                     Owner::Workspace(id) => {
                         let mut compare = Compare::new(trail, id, most);
@@ -148,28 +166,26 @@ impl Part<'_> {
                     }
                 });
             }
-            let mut unknown = Vec::new();
             // To the end as it is by now: what came since the trail was verified has rows, too.
-            let mut from = 0;
+            let mut page = Page::default();
             loop {
-                let (told, rows) = self.read(sql, from, &mut unknown)?;
-                for told in told {
-                    let Some((compare, fault @ None)) = compares.get_mut(told.owner) else {
+                let is_more = page.read(sql, self.places, self.part)?;
+                for (own, entry) in page.entries() {
+                    let Some((compare, fault @ None)) = compares.get_mut(own) else {
                         continue; // one fault is enough
                     };
-                    *fault = compare.entry(sql, &told)?;
+                    *fault = compare.entry(sql, entry)?;
                 }
-                if rows < AT_ONCE {
+                if !is_more {
                     break;
                 }
-                from += AT_ONCE;
             }
             for (compare, fault) in &mut compares {
                 if fault.is_none() {
                     *fault = compare.end(sql)?;
                 }
             }
-            let mut all = lost(sql, &unknown)?;
+            let mut all = lost(sql, &page.unknown)?;
             for (owner, (compare, fault)) in own.iter().zip(compares) {
                 match (owner, compare) {
                     (Owner::Workspace(id), Comparing::Workspace(compare)) => {
@@ -185,53 +201,14 @@ impl Part<'_> {
             Ok(all)
         })
     }
-
-    fn own(&self) -> impl Iterator<Item = &Owner<'_>> {
-        self.owners.iter().skip(self.part).step_by(self.parts)
-    }
-
-    /// The entries from a place on that are told of our own, and how many were looked at.
-    /// Beginnings of what nobody compares are noted by the first part.
-    fn read(
-        &self,
-        sql: &mut dyn Sql,
-        from: u64,
-        unknown: &mut Vec<String>,
-    ) -> Result<(Vec<Told>, u64), ProgressError> {
-        let (mut found, mut rows) = (Vec::new(), 0);
-        each_brief(sql, from, from + AT_ONCE, &mut |entry| {
-            rows += 1;
-            match self.places.get(entry.stream) {
-                Some(place) if place % self.parts == self.part => found.push(Told {
-                    owner: place / self.parts,
-                    seq: entry.seq,
-                    id: entry.id.to_owned(),
-                    actor: entry.actor.to_owned(),
-                    kind: entry.kind.to_owned(),
-                    body: entry.body.to_owned(),
-                }),
-                None if self.part == 0
-                    && matches!(entry.kind, "workspace_created" | "task_created") =>
-                {
-                    unknown.push(entry.stream.to_owned());
-                }
-                _ => {}
-            }
-        })?;
-        Ok((found, rows))
-    }
 }
 
 impl Comparing<'_> {
-    fn entry(&mut self, sql: &mut dyn Sql, told: &Told) -> Result<Option<Fault>, ProgressError> {
-        let entry = Brief {
-            seq: told.seq,
-            id: &told.id,
-            stream: "",
-            actor: &told.actor,
-            kind: &told.kind,
-            body: &told.body,
-        };
+    fn entry(
+        &mut self,
+        sql: &mut dyn Sql,
+        entry: Brief<'_>,
+    ) -> Result<Option<Fault>, ProgressError> {
         match self {
             Self::Workspace(compare) => {
                 let held = compare.entry(sql, entry).map(Result::err);

@@ -11,7 +11,7 @@ use super::marked::{Marked, RowsTold};
 use super::rows::{Numbered, Rows};
 use super::told::{
     BindingTold, DeliveryTold, MoveTold, OnlyRows, RecordTold, SignalTold, TaskGiven,
-    WorkspaceTold, read,
+    WorkspaceTold, read, read_from,
 };
 use super::{Compared, Fault, Subject, Verified};
 use crate::ProgressError;
@@ -315,45 +315,49 @@ impl<'a> Compare<'a> {
     }
 
     fn signal(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
-        let told: SignalTold = read(self.trail, entry)?;
+        let body = self.trail.whole_body(entry.body)?;
+        let told: SignalTold<'_> = read_from(entry, &body)?;
         let row = self.signals.next(sql, self.id)?;
-        let parent = self.made.as_ref().and_then(|(made, _)| made.parent.clone());
         if entry.actor != "protocol"
             && let Some(to) = move_asked(self.standing, told.kind)
         {
-            let reason = told.reason.clone();
+            let reason = told.reason.as_deref().map(str::to_owned);
             let seq = entry.seq;
             self.asked = Some(Asked { to, reason, seq });
         }
-        let trail = self.trail;
-        Ok(self.settle(Subject::Signal, entry, row, |row| {
-            let signal = &row.signal;
-            signal.id == told.signal_id
-                && signal.from == told.from
-                && signal.kind == told.kind
-                && signal.timestamp == told.timestamp
-                && signal.delivered_to == parent
+        let (trail, id, made) = (self.trail, self.id, &self.made);
+        let above = made.as_ref().and_then(|(made, _)| made.parent.as_ref());
+        let same = |row: &StoredSignal| {
+            row.id == told.signal_id
+                && told.from == id.as_str()
+                && row.kind == told.kind
+                && row.time == told.timestamp.as_micros()
+                && row.parent.as_deref() == above.map(WorkspaceId::as_str)
                 && same_text(
                     trail,
                     "reason",
-                    signal.reason.as_deref(),
+                    row.reason.as_deref(),
                     told.reason.as_deref(),
                 )
-                && same_text(trail, "ref", signal.about.as_deref(), told.about.as_deref())
-        }))
+                && same_text(trail, "ref", row.about.as_deref(), told.about.as_deref())
+        };
+        let is_same = row.as_ref().is_some_and(same);
+        Ok(self.settle(Subject::Signal, entry, row, |_| is_same))
     }
 
     fn delivery(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
-        let told: DeliveryTold = read(self.trail, entry)?;
+        let body = self.trail.whole_body(entry.body)?;
+        let told: DeliveryTold<'_> = read_from(entry, &body)?;
         let row = self.deliveries.next(sql, self.id)?;
         match self.told_by.get_mut(&told.from) {
             Some(count) => *count += 1,
             None => drop(self.told_by.insert(told.from.clone(), 1)),
         }
+        let id = self.id;
         Ok(self.settle(Subject::Delivery, entry, row, |row| {
-            row.signal == told.signal_id.as_str()
+            row.signal == told.signal_id
                 && row.from.as_deref() == Some(told.from.as_str())
-                && told.delivered_to == *self.id
+                && told.delivered_to == id.as_str()
                 && row.time == told.delivered_at.as_micros()
         }))
     }

@@ -10,6 +10,7 @@
 mod all;
 mod compare;
 mod marked;
+mod page;
 mod rows;
 mod task;
 mod told;

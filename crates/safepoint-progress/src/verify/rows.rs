@@ -49,7 +49,7 @@ numbered! {
     StoredMove, moves_after, |_row| None;
     StoredBinding, bindings_after, |_row| None;
     StoredRecord, records_after, |row| Some(row.id.clone());
-    StoredSignal, signals_after, |row| Some(row.signal.id.to_string());
+    StoredSignal, signals_after, |row| Some(row.id.clone());
     StoredDelivery, deliveries_after, |row| Some(row.signal.clone());
 }
 

@@ -1,6 +1,8 @@
 //! What entries tell of what is kept. Fields that are not compared are not read.
 
-use safepoint_model::{Digest, RecordId, SignalId, Span, TaskId, Timestamp, WorkspaceId};
+use std::borrow::Cow;
+
+use safepoint_model::{Digest, RecordId, Span, TaskId, Timestamp, WorkspaceId};
 use safepoint_trail::{Brief, Trail};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -83,23 +85,29 @@ pub(crate) struct IntegrityTold {
     pub(crate) proof: Digest,
 }
 
+/// Of signals there are most: what is only compared is borrowed.
 #[derive(Deserialize)]
-pub(super) struct SignalTold {
-    pub(super) signal_id: SignalId,
-    pub(super) from: WorkspaceId,
+pub(super) struct SignalTold<'a> {
+    #[serde(borrow)]
+    pub(super) signal_id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) from: Cow<'a, str>,
     #[serde(rename = "type")]
     pub(super) kind: SignalType,
-    pub(super) reason: Option<String>,
-    #[serde(rename = "ref")]
-    pub(super) about: Option<String>,
+    #[serde(borrow)]
+    pub(super) reason: Option<Cow<'a, str>>,
+    #[serde(rename = "ref", borrow)]
+    pub(super) about: Option<Cow<'a, str>>,
     pub(super) timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
-pub(super) struct DeliveryTold {
-    pub(super) signal_id: SignalId,
+pub(super) struct DeliveryTold<'a> {
+    #[serde(borrow)]
+    pub(super) signal_id: Cow<'a, str>,
     pub(super) from: WorkspaceId,
-    pub(super) delivered_to: WorkspaceId,
+    #[serde(borrow)]
+    pub(super) delivered_to: Cow<'a, str>,
     pub(super) delivered_at: Timestamp,
 }
 
@@ -108,7 +116,15 @@ pub(super) fn read<T: DeserializeOwned>(
     trail: &Trail,
     entry: Brief<'_>,
 ) -> Result<T, ProgressError> {
-    serde_json::from_str(&trail.whole_body(entry.body)?).map_err(|_| ProgressError::Tampered {
+    read_from(entry, &trail.whole_body(entry.body)?)
+}
+
+/// The same for what borrows from the whole body of the entry.
+pub(super) fn read_from<'a, T: Deserialize<'a>>(
+    entry: Brief<'_>,
+    body: &'a str,
+) -> Result<T, ProgressError> {
+    serde_json::from_str(body).map_err(|_| ProgressError::Tampered {
         what: "trail entry",
         id: entry.id.to_string(),
     })
