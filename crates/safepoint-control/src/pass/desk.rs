@@ -1,7 +1,7 @@
 //! The operator's desk: what waits, what was decided, who decides.
 
 use safepoint_authority::{
-    Choice, Decision, Denial, DenialCode, Envelope, Hold, HoldState, Operator, Permit, PermitState,
+    Choice, Decision, DenialCode, Envelope, Hold, HoldState, Operator, Permit, PermitState,
     SignedDecision,
 };
 use safepoint_model::{Digest, HoldId, PermitId, SessionId, Span, Timestamp};
@@ -146,39 +146,6 @@ impl Desk<'_> {
         });
         fault::point("desk.decided");
         decided
-    }
-
-    /// Nobody decided while somebody waited: the hold is over.
-    pub fn give_up(&self, denial: &Denial) -> Result<Denial, ControlError> {
-        let given_up = Denial {
-            code: DenialCode::TimedOut,
-            reason: DenialCode::TimedOut.meaning().to_owned(),
-            next: "ask again when an operator is there".to_owned(),
-            ..denial.clone()
-        };
-        let id = denial.hold_id.as_ref().map(ToString::to_string);
-        self.control.trail.write(Durability::Sync, |writing| {
-            let hold: Option<Hold> = kept::get(writing.sql(), &id.clone().unwrap_or_default())?;
-            let Some(hold) = hold.filter(|hold| hold.state == HoldState::Pending) else {
-                return Err(ControlError::Meanwhile("it was decided after all"));
-            };
-            kept::put(
-                writing,
-                &Hold {
-                    state: HoldState::Expired,
-                    ..hold.clone()
-                },
-            )?;
-            writing.append(Draft {
-                stream: Stream::from(&hold.canonical.session_id),
-                actor: self.control.around.actor.clone(),
-                kind: Kind::fixed("action_denied").into(),
-                action_id: Some(hold.action_id.clone()),
-                body: json!(given_up),
-            })?;
-            Ok(())
-        })?;
-        Ok(given_up)
     }
 
     /// The hold that comes first in its session, which is decided first.

@@ -24,6 +24,7 @@ mod script;
 mod see;
 mod settle;
 mod signed;
+mod silence;
 mod standing;
 mod tool;
 mod trust;

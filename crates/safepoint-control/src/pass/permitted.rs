@@ -5,13 +5,13 @@ use safepoint_authority::{
     Denial, DenialCode, Hold, HoldState, Permit, PermitState, Proposer, changed,
 };
 use safepoint_model::{ActionId, HoldId, Timestamp};
-use safepoint_trail::Writing;
+use safepoint_trail::{Actor, Writing};
 use serde_json::json;
 
 use super::needs::{Needed, versions};
 use super::see::Form;
 use super::settle::{Settled, denial};
-use super::{Passage, Proposal};
+use super::{Passage, Proposal, silence};
 use crate::{ControlError, kept};
 
 impl Passage<'_> {
@@ -147,8 +147,12 @@ impl Passage<'_> {
                     };
                     return self.deny(writing, form, action, denial);
                 }
+                HoldState::Pending if silence::is_over(hold, now) => {
+                    let denial = silence::silence(hold);
+                    silence::end(writing, hold, &denial, Actor::safepoint())?;
+                }
                 HoldState::Pending => {
-                    // What it was about is no longer so, or nobody decided in time.
+                    // What it was about is no longer so.
                     let ended = Hold {
                         state: HoldState::Expired,
                         ..hold.clone()

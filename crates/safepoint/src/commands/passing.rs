@@ -304,7 +304,9 @@ pub(crate) fn ask(
         return Ok(Answer::Denied(denied));
     };
     let desk = context.desk(&room.control);
-    if is_decided_within(&desk, &hold, limit)? {
+    let decided = is_decided_within(&desk, &hold, limit)?;
+    // Silence is no decision, and is not asked about again here.
+    if decided && desk.hold(hold.as_str())?.state != HoldState::Expired {
         return Ok(passage.ask(proposal)?);
     }
     match desk.give_up(&denied.denial) {

@@ -68,6 +68,7 @@ impl Reader {
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let control = context.control()?;
     let desk = context.desk(&control);
+    desk.sweep()?;
     let mut holds = match arguments.all {
         true => desk.holds(arguments.limit)?,
         false => desk.waiting()?,
@@ -122,7 +123,9 @@ fn line(hold: &Pending, width: usize) -> String {
 
 pub(crate) fn show(context: &mut Context, arguments: &One) -> Result<Exit, CliError> {
     let control = context.control()?;
-    let hold = context.desk(&control).hold(&arguments.hold)?;
+    let desk = context.desk(&control);
+    desk.sweep()?;
+    let hold = desk.hold(&arguments.hold)?;
     // To an agent, what others want to do is not there.
     if !Reader::here(context, &control)?.may_see(&hold) {
         return Err(CliError::Control(ControlError::NotFound {

@@ -1,7 +1,7 @@
 //! One event of a client, and what follows from it.
 
 use clap::Parser;
-use safepoint_authority::DenialCode;
+use safepoint_authority::{DenialCode, HoldState};
 use safepoint_clients::{Call, Client, Event, Heard, Reply, Tool};
 use safepoint_control::ControlError;
 use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor};
@@ -113,7 +113,9 @@ impl<'a> Visit<'a> {
         };
         let desk = self.context.desk(&room.control);
         let wait = self.context.settings.hook_wait.value;
-        match is_decided_within(&desk, hold, wait)? {
+        let decided = is_decided_within(&desk, hold, wait)?;
+        // Silence is no decision: asking again would only make another hold.
+        match decided && desk.hold(hold.as_str())?.state != HoldState::Expired {
             true => Ok(passage.ask(proposal)?),
             false => Ok(Answer::Denied(denied)),
         }

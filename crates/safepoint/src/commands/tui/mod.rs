@@ -106,6 +106,7 @@ struct Terminal<'a> {
 
 impl safepoint_tui::Desk for Terminal<'_> {
     fn queue(&mut self) -> Result<Vec<safepoint_authority::Pending>, String> {
+        self.desk.sweep().map_err(told)?;
         let waiting = self.desk.waiting().map_err(told)?;
         Ok(waiting.iter().map(Hold::pending).collect())
     }

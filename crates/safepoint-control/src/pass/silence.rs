@@ -1,0 +1,120 @@
+//! Silence is a denial: a hold that nobody decided in time is over, and the trail says so.
+//!
+//! An expired hold counts as a no from its last moment on, whether or not anybody has written
+//! that down. Here it is written down, by whoever looks next. Nothing here ever lets
+//! something happen.
+
+use safepoint_authority::{Denial, DenialCode, Hold, HoldState};
+use safepoint_model::{HoldId, Timestamp};
+use safepoint_store::Durability;
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use serde_json::json;
+
+use super::Desk;
+use crate::{ControlError, kept};
+
+/// What whoever asked is told to do next.
+const NEXT: &str = "ask again when an operator is there";
+
+impl Desk<'_> {
+    /// Ends every hold whose time is up, and says which. Two who do so at once end each of
+    /// them once.
+    pub fn sweep(&self) -> Result<Vec<HoldId>, ControlError> {
+        let now = self.control.around.clock.now();
+        let open: Vec<Hold> = self.control.trail.store().read(|sql| kept::open(sql))?;
+        let mut ended = Vec::new();
+        for hold in open.iter().filter(|hold| is_over(hold, now)) {
+            let done = self.control.trail.write(
+                Durability::Sync,
+                |writing| -> Result<_, ControlError> {
+                    let hold: Option<Hold> = kept::get(writing.sql(), hold.hold_id.as_str())?;
+                    // Somebody may have decided, or swept, in between.
+                    match hold.filter(|hold| is_over(hold, now)) {
+                        Some(hold) => {
+                            end(writing, &hold, &silence(&hold), Actor::safepoint())?;
+                            Ok(true)
+                        }
+                        None => Ok(false),
+                    }
+                },
+            )?;
+            if done {
+                ended.push(hold.hold_id.clone());
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Nobody decided while somebody waited: the hold is over.
+    pub fn give_up(&self, denial: &Denial) -> Result<Denial, ControlError> {
+        let given_up = given_up(denial);
+        let id = denial.hold_id.as_ref().map(ToString::to_string);
+        self.control
+            .trail
+            .write(Durability::Sync, |writing| -> Result<_, ControlError> {
+                let hold: Option<Hold> = kept::get(writing.sql(), &id.clone().unwrap_or_default())?;
+                match hold.map(|hold| (hold.state, hold)) {
+                    Some((HoldState::Pending, hold)) => {
+                        let actor = self.control.around.actor.clone();
+                        end(writing, &hold, &given_up, actor)
+                    }
+                    // Somebody else has seen that nobody decided.
+                    Some((HoldState::Expired, _)) => Ok(()),
+                    _ => Err(ControlError::Meanwhile("it was decided after all")),
+                }
+            })?;
+        Ok(given_up)
+    }
+}
+
+/// A denial whose hold was waited for in vain.
+fn given_up(denial: &Denial) -> Denial {
+    Denial {
+        code: DenialCode::TimedOut,
+        reason: DenialCode::TimedOut.meaning().to_owned(),
+        next: NEXT.to_owned(),
+        ..denial.clone()
+    }
+}
+
+/// What is said of a hold that nobody waited for.
+pub(super) fn silence(hold: &Hold) -> Denial {
+    Denial {
+        code: DenialCode::TimedOut,
+        hold_id: Some(hold.hold_id.clone()),
+        fingerprint: Some(hold.fingerprint),
+        action_id: Some(hold.action_id.clone()),
+        policy_basis: hold.basis.clone(),
+        reason: DenialCode::TimedOut.meaning().to_owned(),
+        next: NEXT.to_owned(),
+    }
+}
+
+/// Whether a hold has run out of its time.
+pub(super) fn is_over(hold: &Hold, now: Timestamp) -> bool {
+    hold.state == HoldState::Pending && hold.expires_at <= now
+}
+
+/// Ends a hold, and tells of it.
+pub(super) fn end(
+    writing: &mut Writing<'_>,
+    hold: &Hold,
+    denial: &Denial,
+    actor: Actor,
+) -> Result<(), ControlError> {
+    kept::put(
+        writing,
+        &Hold {
+            state: HoldState::Expired,
+            ..hold.clone()
+        },
+    )?;
+    writing.append(Draft {
+        stream: Stream::from(&hold.canonical.session_id),
+        actor,
+        kind: Kind::fixed("action_denied").into(),
+        action_id: Some(hold.action_id.clone()),
+        body: json!(denial),
+    })?;
+    Ok(())
+}
