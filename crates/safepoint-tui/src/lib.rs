@@ -8,6 +8,7 @@
 //! and what keys do to it, [`View`] draws it, and [`run`] connects both to a real terminal.
 
 mod app;
+mod bell;
 mod desk;
 mod event;
 mod page;
@@ -20,6 +21,7 @@ mod words;
 mod wrap;
 
 pub use app::App;
+pub use bell::bell;
 pub use desk::{Desk, Moment, Verdict};
 pub use event::{Drawn, Effect, Ended, Event, Key};
 pub use run::{Options, Until, run};

@@ -15,6 +15,8 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
+use crate::bell;
+
 /// Whether the terminal is ours now. A panic at any other time must not write to it.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -57,7 +59,7 @@ impl Screen {
     /// Calls the operator.
     pub(super) fn ring(&mut self) -> io::Result<()> {
         let mut out = stdout();
-        out.write_all(b"\x07")?;
+        out.write_all(bell("something waits for you").as_bytes())?;
         out.flush()
     }
 }
