@@ -169,6 +169,14 @@ pub enum ControlError {
         /// Why.
         reason: String,
     },
+    /// Somebody cannot be told, or not like this.
+    #[error("the target `{name}` cannot be used: {reason}")]
+    Target {
+        /// Which one.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A session is not judged under the rules of the workspace.
     #[error(
         "the session `{session}` is not judged under `{atlas}`, which applies to this workspace"

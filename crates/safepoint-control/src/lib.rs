@@ -12,6 +12,7 @@ mod error;
 mod https;
 mod kept;
 mod notice;
+pub mod notify;
 pub mod pass;
 mod replay;
 mod replies;
@@ -49,6 +50,10 @@ pub const COMPONENT: Component = Component {
         Migration {
             sqlite: include_str!("../migrations/3.sqlite.sql"),
             postgres: include_str!("../migrations/3.postgres.sql"),
+        },
+        Migration {
+            sqlite: include_str!("../migrations/4.sqlite.sql"),
+            postgres: include_str!("../migrations/4.postgres.sql"),
         },
     ],
 };

@@ -35,7 +35,10 @@ pub use entry::{ENTRY_TAG, Entry, LARGEST_BODY};
 pub use error::TrailError;
 pub use names::{Actor, FixedKind, Kind, NameError, Stream};
 pub use origin::Copy;
-pub use query::{Brief, FieldFilter, Query, each_brief, entry_at, newest_of, newest_time, page_of};
+pub use query::{
+    Brief, FieldFilter, Query, each_brief, end, entry_at, newest_of, newest_time, page_of,
+    page_of_kinds,
+};
 pub use trail::{COMPONENT, LostStore, Surroundings, Trail, Writing};
 pub use verify::{Bad, Verification};
 

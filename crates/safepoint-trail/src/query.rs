@@ -100,6 +100,45 @@ pub fn page_of(
     )
 }
 
+/// The entries of these kinds from a place in the trail on, at most `most` of them, and the
+/// place behind the last one that was looked at: all as the present transaction sees it.
+pub fn page_of_kinds(
+    sql: &mut dyn Sql,
+    kinds: &[&str],
+    from: u64,
+    most: usize,
+) -> Result<(Vec<Entry>, u64), StoreError> {
+    let places: Vec<String> = (2..kinds.len() + 2).map(|it| format!("?{it}")).collect();
+    let mut values = vec![Value::Integer(i64::try_from(from).unwrap_or(i64::MAX))];
+    values.extend(kinds.iter().map(|kind| Value::Text(kind)));
+    let entries: Vec<Entry> = query_all(
+        sql,
+        &format!(
+            "SELECT {COLUMNS} FROM trail_entries e WHERE e.seq >= ?1 AND e.kind IN ({}) ORDER BY e.seq LIMIT {most}",
+            places.join(", ")
+        ),
+        &values,
+        read_entry,
+    )?;
+    let full = entries.last().filter(|_| entries.len() == most);
+    let end = match full {
+        Some(last) => last.seq + 1,
+        None => end(sql)?.max(from),
+    };
+    Ok((entries, end))
+}
+
+/// The place behind the newest entry, as the present transaction sees it.
+pub fn end(sql: &mut dyn Sql) -> Result<u64, StoreError> {
+    let newest = query_one(
+        sql,
+        "SELECT seq FROM trail_entries ORDER BY seq DESC LIMIT 1",
+        &[],
+        |row| row.integer(0),
+    )?;
+    Ok(newest.map_or(0, |seq| u64::try_from(seq).unwrap_or(0) + 1))
+}
+
 /// An entry in short, as its row has it: for whoever reads all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Brief<'a> {

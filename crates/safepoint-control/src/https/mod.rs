@@ -22,7 +22,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Error};
 
 use target::Target;
-pub(crate) use target::shown_origin;
+pub(crate) use target::{check_address, shown_origin, shown_origin_as_named};
 
 /// The longest answer.
 const LARGEST_ANSWER: u64 = 64 << 10;
@@ -100,6 +100,8 @@ pub struct Answer {
     pub status: u16,
     /// What was said.
     pub body: Vec<u8>,
+    /// When to come again, in its own words.
+    pub retry_after: Option<String>,
 }
 
 impl Default for Https {
@@ -182,6 +184,8 @@ impl Https {
         if status.is_redirection() {
             return Err(HttpsError::Redirect);
         }
+        let retry_after = response.headers().get("retry-after");
+        let retry_after = retry_after.and_then(|it| it.to_str().ok().map(str::to_owned));
         let body = response
             .body_mut()
             .with_config()
@@ -191,6 +195,7 @@ impl Https {
         Ok(Answer {
             status: status.as_u16(),
             body,
+            retry_after,
         })
     }
 

@@ -60,6 +60,22 @@ pub(crate) fn shown_origin(url: &str) -> String {
     }
 }
 
+/// The same of an address that a person gave by hand, which may go without encryption here.
+pub(crate) fn shown_origin_as_named(url: &str) -> String {
+    match Target::read(url, Reach::AsNamed) {
+        Ok(Target { uri }) => match (uri.scheme_str(), uri.authority()) {
+            (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
+            _ => String::new(),
+        },
+        Err(_) => "an address that cannot be used".to_owned(),
+    }
+}
+
+/// Whether something could be sent there, as far as the text of the address tells.
+pub(crate) fn check_address(url: &str, reach: Reach) -> Result<(), HttpsError> {
+    Target::read(url, reach).map(drop)
+}
+
 /// Refuses to go without encryption to anywhere but this machine.
 pub(super) fn check_encryption(uri: &Uri, found: IpAddr) -> Result<(), HttpsError> {
     let plain = uri.scheme() != Some(&Scheme::HTTPS);

@@ -283,7 +283,12 @@ impl Word {
         &self.operator
     }
 
-    fn actor(&self) -> Actor {
+    /// What was said, with its signature.
+    pub(crate) fn note(&self) -> &str {
+        &self.note
+    }
+
+    pub(crate) fn actor(&self) -> Actor {
         format!("operator:{}", self.operator)
             .parse()
             .unwrap_or_else(|_| Actor::safepoint())
@@ -301,7 +306,7 @@ fn read(text: &str) -> Option<Statement> {
 
 impl Desk<'_> {
     /// Whether an operator, who is one now, has said exactly this.
-    fn check(
+    pub(crate) fn check(
         &self,
         writing: &mut Writing<'_>,
         word: &Word,

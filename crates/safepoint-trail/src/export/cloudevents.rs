@@ -5,13 +5,12 @@
 
 use safepoint_model::Timestamp;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use crate::Entry;
+use crate::{Entry, Trail};
 
 /// The event, in the order in which it is written.
 #[derive(Serialize)]
-struct Event<'a> {
+struct Event<'a, D: Serialize + ?Sized> {
     specversion: &'static str,
     id: &'a str,
     source: &'a str,
@@ -28,17 +27,40 @@ struct Event<'a> {
     hash: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     previoushash: Option<String>,
-    data: &'a RawValue,
+    data: &'a D,
 }
 
 /// The event of an entry in the log `origin`.
 pub(super) fn event(entry: &Entry, origin: &str) -> Result<String, serde_json::Error> {
     let data = entry.raw_body()?;
+    let kind = format!("dev.safepoint.trail.{}", attribute(entry.kind.as_str()));
+    written(entry, origin, kind, &*data)
+}
+
+impl Trail {
+    /// An entry as a CloudEvent of another type and with other data, for whoever is told of it.
+    /// Its `id` and `hash` are the entry's.
+    pub fn cloud_event<D: Serialize>(
+        &self,
+        entry: &Entry,
+        kind: &str,
+        data: &D,
+    ) -> Result<String, serde_json::Error> {
+        written(entry, self.key().name(), kind.to_owned(), data)
+    }
+}
+
+fn written<D: Serialize + ?Sized>(
+    entry: &Entry,
+    origin: &str,
+    kind: String,
+    data: &D,
+) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Event {
         specversion: "1.0",
         id: entry.id.as_str(),
         source: origin,
-        kind: format!("dev.safepoint.trail.{}", attribute(entry.kind.as_str())),
+        kind,
         subject: entry.action_id.as_ref().map(|action| action.as_str()),
         time: entry.time,
         datacontenttype: "application/json",
@@ -47,7 +69,7 @@ pub(super) fn event(entry: &Entry, origin: &str) -> Result<String, serde_json::E
         sequence: format!("{:020}", entry.seq),
         hash: entry.hash.to_string(),
         previoushash: entry.prev_hash.as_ref().map(ToString::to_string),
-        data: &data,
+        data,
     })
 }
 

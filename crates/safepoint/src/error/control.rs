@@ -76,6 +76,7 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
                 "permit" => "`safepoint permit list` shows the permits",
                 "operator" => "`safepoint operator add NAME` makes one",
                 "token" => "`safepoint token list` shows the tokens",
+                "target" => "`safepoint notify list` shows the targets",
                 _ => "`safepoint session list` shows the sessions",
             }),
         ),
@@ -121,6 +122,11 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
             Code::AccessDenied,
             None,
             hint("`safepoint operator list` shows who decides"),
+        ),
+        ControlError::Target { name, .. } => (
+            Code::InvalidInput,
+            Some(name.clone()),
+            hint("docs/notifications.md tells how targets are added"),
         ),
         ControlError::Weaker { atlas, .. } => (
             Code::ConstraintViolated,
