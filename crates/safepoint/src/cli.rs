@@ -8,8 +8,8 @@ use clap_complete::Shell;
 
 use crate::commands::{
     atlas, audit, checkpoint, diff, du, exec, gc, hold, hook, init, install, list, log, mcp,
-    mcp_proxy, mutate, operator, perform, permit, pin, redo, rollback, run, schema, serve, session,
-    show, state, task, token, trail, trust, tui, undo, verify, watch, workspace,
+    mcp_proxy, mutate, notify, operator, perform, permit, pin, redo, rollback, run, schema, serve,
+    session, show, state, task, token, trail, trust, tui, undo, verify, watch, workspace,
 };
 use crate::console::{Colour, Console, Mode};
 
@@ -154,6 +154,9 @@ pub(crate) enum Command {
     /// Say who may ask over a connection, and for what; see `safepoint serve`
     #[command(subcommand)]
     Token(token::Command),
+    /// Say who is told what waits, and tell them
+    #[command(subcommand)]
+    Notify(notify::Command),
     /// Answer an agent client before and after it uses a tool; see `safepoint install`
     Hook(hook::Arguments),
     /// Put Safepoint's hooks into the settings of an agent client

@@ -127,6 +127,7 @@ fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> 
         Command::Trust(command) => commands::trust::run(context, command),
         Command::Operator(command) => commands::operator::run(context, command),
         Command::Token(command) => commands::token::run(context, command),
+        Command::Notify(command) => commands::notify::run(context, command),
         Command::Session(command) => commands::session::run(context, command),
         Command::Workspace(command) => commands::workspace::run(context, command),
         Command::Task(command) => commands::task::run(context, command),

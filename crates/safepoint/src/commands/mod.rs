@@ -21,6 +21,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_proxy;
 pub(crate) mod mutate;
+pub(crate) mod notify;
 pub(crate) mod operator;
 pub(crate) mod outside;
 pub(crate) mod passing;

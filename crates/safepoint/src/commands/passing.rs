@@ -16,6 +16,7 @@ use safepoint_state::{Progress, State, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::session::deliver;
 use super::{operator, tui};
 use crate::console::{BAD, FAINT, HINT, STRONG};
 use crate::context::Context;
@@ -293,6 +294,9 @@ pub(crate) fn ask(
 ) -> Result<Answer, CliError> {
     let passage = room.passage();
     let answer = passage.ask(proposal)?;
+    if let Answer::Denied(_) = &answer {
+        deliver::start(context, &room.control);
+    }
     if tui::decide_in_place(context, &room.control, flags, who, &answer)? {
         return Ok(passage.ask(proposal)?);
     }

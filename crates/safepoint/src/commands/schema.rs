@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     atlas, audit, checkpoint, diff, doctor, du, exec, gc, hold, init, install, list, log, mutate,
-    operator, passing, permit, pin, restoring, run, session, show, state, status, task, token,
+    notify, operator, passing, permit, pin, restoring, run, session, show, state, status, task, token,
     trail, trust, verify, watch, workspace,
 };
 use crate::context::Context;
@@ -77,6 +77,14 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("list", schema_for!(list::CheckpointList)),
         ("log", schema_for!(log::ActionLog)),
         ("mutate", schema_for!(mutate::MutateReply)),
+        ("notify-deliver", schema_for!(notify::deliver::DeliverReply)),
+        (
+            "notify-event",
+            schema_for!(notify::watch::EventDocument<'static>),
+        ),
+        ("notify-list", schema_for!(notify::TargetList)),
+        ("notify-target", schema_for!(notify::TargetDocument)),
+        ("notify-test", schema_for!(notify::TestReply)),
         ("operator", schema_for!(safepoint_authority::Operator)),
         ("operator-list", schema_for!(operator::OperatorList)),
         ("permit", schema_for!(safepoint_authority::Permit)),

@@ -35,6 +35,8 @@ pub(crate) struct File {
     pub(crate) hook_wait: Option<Span>,
     /// How large the object store may grow.
     pub(crate) object_cap: Option<Size>,
+    /// Where people reach the page of `safepoint serve`.
+    pub(crate) public_url: Option<String>,
     /// To whom secrets are encrypted.
     #[serde(default)]
     pub(crate) seal_to: Vec<String>,
@@ -125,6 +127,7 @@ impl File {
             checkpoint,
             hold_timeout: span("SAFEPOINT_HOLD_TIMEOUT")?,
             hook_wait: span("SAFEPOINT_HOOK_WAIT")?,
+            public_url: environment.text("SAFEPOINT_PUBLIC_URL"),
             ..Self::default()
         })
     }

@@ -85,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) hook_wait: Setting<Span>,
     pub(crate) object_cap: Setting<Size>,
     pub(crate) seal_to: Vec<String>,
+    /// Where people reach the page, for links in messages.
+    pub(crate) public_url: Option<String>,
     /// Atlases that apply everywhere: those of an administrator, whatever a project says.
     pub(crate) managed_atlases: Vec<PathBuf>,
     /// Atlases that apply where a project names none: the user's own.
@@ -130,9 +132,12 @@ impl Settings {
             });
         }
 
-        if project.object_cap.is_some() || !project.seal_to.is_empty() {
+        if project.object_cap.is_some()
+            || !project.seal_to.is_empty()
+            || project.public_url.is_some()
+        {
             return Err(CliError::Invalid {
-                message: "a project's `safepoint.yaml` must not set `object_cap` or `seal_to`"
+                message: "a project's `safepoint.yaml` must not set `object_cap`, `seal_to` or `public_url`"
                     .into(),
                 suggestion: "set them in your own settings",
             });
@@ -201,11 +206,38 @@ impl Settings {
                 Size::DEFAULT_CAP,
             ),
             seal_to: [managed.seal_to, user.seal_to].concat(),
+            // Nor where people are led to decide.
+            public_url: public_url(
+                managed
+                    .public_url
+                    .or(environment.public_url)
+                    .or(user.public_url),
+            )?,
             managed_atlases: beside(sources.managed, &managed.atlases),
             user_atlases: beside(&sources.paths.user_settings(), &user.atlases),
             project,
             files,
         })
+    }
+}
+
+/// An address that people can be led to.
+fn public_url(text: Option<String>) -> Result<Option<String>, CliError> {
+    let is_one = |text: &String| {
+        let host = text
+            .strip_prefix("https://")
+            .or_else(|| text.strip_prefix("http://"));
+        host.is_some_and(|host| !host.is_empty())
+            && text
+                .chars()
+                .all(|c| c.is_ascii_graphic() && !"<>|`\"".contains(c))
+    };
+    match text {
+        Some(text) if !is_one(&text) => Err(CliError::Invalid {
+            message: "`public_url` is not an address of a page".into(),
+            suggestion: "it is written like `https://safepoint.example.com`",
+        }),
+        other => Ok(other),
     }
 }
 

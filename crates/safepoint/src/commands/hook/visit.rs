@@ -13,6 +13,7 @@ use super::{Arguments, reason};
 use crate::cli::Cli;
 use crate::commands::passing::{Flags, Room, is_decided_within};
 use crate::commands::run::is_for_agents;
+use crate::commands::session::deliver;
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -108,6 +109,7 @@ impl<'a> Visit<'a> {
             return Ok(answer);
         };
         let denial = &denied.denial;
+        deliver::start(self.context, &room.control);
         let (DenialCode::ApprovalRequired, Some(hold)) = (denial.code, &denial.hold_id) else {
             return Ok(Answer::Denied(denied));
         };

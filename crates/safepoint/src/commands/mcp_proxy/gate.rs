@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::Global;
 use crate::commands::hook::reason;
 use crate::commands::passing::{DenialReply, Flags, Room};
+use crate::commands::session::deliver;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::world::Environment;
@@ -80,7 +81,9 @@ impl Gate {
         let visitor = self.visitor(call.name);
         proposal.objective = Some(format!("{AGENT} {} {}", call.server, visitor.session));
         proposal.visitor = Some(visitor);
-        Ok(room.passage().ask(&proposal)?)
+        let answer = room.passage().ask(&proposal)?;
+        deliver::start(&context, &room.control);
+        Ok(answer)
     }
 
     /// Records how a call ended, with what changed meanwhile.

@@ -5,7 +5,6 @@
 //! in `safepoint tui` elsewhere.
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Arguments, broker};
+use crate::commands::notify;
 use crate::commands::passing::Room;
 use crate::console::{Mode, count};
 use crate::context::Context;
@@ -233,11 +233,7 @@ fn wait(
 
 /// Rings, and lets terminals that know how show a note: nothing of the agent's text is in it.
 fn announce(hold: &str) {
-    let mut error = std::io::stderr();
-    if error.is_terminal() {
-        let _ = write!(error, "\x07\x1b]9;Safepoint: {hold} waits for you\x1b\\");
-        let _ = error.flush();
-    }
+    notify::ring(&format!("{hold} waits for you"));
 }
 
 fn strength_in_words(fence: Option<&Fence>) -> String {

@@ -1,13 +1,14 @@
-//! `safepoint session deliver`: what stewards are told is delivered in a
-//! process of its own, so that no agent waits for a steward's webhook.
+//! `safepoint session deliver`: what stewards and operators are told is delivered in a
+//! process of its own, so that no agent waits for a webhook.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
-use safepoint_control::{Control, Https, start_beside};
-use safepoint_model::{Clock, Exit};
+use safepoint_control::{Control, Delivered, start_beside};
+use safepoint_model::{Clock, Exit, Timestamp};
 use safepoint_store::{Location, durable};
 
+use crate::commands::notify;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::world::SystemClock;
@@ -32,22 +33,35 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         return Ok(Exit::Done); // somebody is at it
     }
     let control = context.control()?;
-    while let Some(due) = control.next_notice()? {
+    context.desk(&control).sweep()?;
+    while let Some(due) = next(&control)? {
         let wait = due.as_micros() - SystemClock.now().as_micros();
         let wait = Duration::from_micros(u64::try_from(wait).unwrap_or(0));
         if wait > LONGEST_WAIT {
             break;
         }
         std::thread::sleep(wait);
-        control.deliver(&Https::new())?;
+        let (_, delivered, told) = notify::deliver::round(context, &control)?;
+        let done = delivered != Delivered::default()
+            || (told.arrived, told.waiting, told.given_up) != (0, 0, 0);
+        if !done {
+            break; // it cannot be delivered from here, or somebody else is at it
+        }
     }
     Ok(Exit::Done)
+}
+
+/// When the next message is due, to a steward or to a target of operators.
+fn next(control: &Control) -> Result<Option<Timestamp>, CliError> {
+    let due = [control.next_notice()?, control.next_telling()?];
+    Ok(due.into_iter().flatten().min())
 }
 
 /// Starts the delivery beside us, if there is anything to deliver. That it cannot be
 /// started is no reason to fail: what waits is in the store, and the next step tries again.
 pub(crate) fn start(context: &Context, control: &Control) {
-    let due = control.has_due_notices().unwrap_or(false);
+    let due = control.has_due_notices().unwrap_or(false)
+        || control.has_something_to_tell().unwrap_or(false);
     let Ok(program) = std::env::current_exe() else {
         return;
     };
