@@ -99,6 +99,7 @@ fn su_02_help_names_every_command() {
       trust        Look at what is trusted, and change it
       operator     Say who decides
       token        Say who may ask over a connection, and for what; see `safepoint serve`
+      notify       Say who is told what waits, and tell them
       hook         Answer an agent client before and after it uses a tool; see `safepoint install`
       install      Put Safepoint's hooks into the settings of an agent client
       uninstall    Take Safepoint's hooks out of the settings of an agent client
@@ -552,6 +553,14 @@ fn su_02_what_is_printed_fits_its_schema() {
         ("exec-dry-run", &["exec", "--dry-run", "--", "ls"]),
         ("hold-list", &["hold", "list"]),
         ("hold", &["hold", "show", hold]),
+        ("notify-event", &["notify", "watch", "--once"]),
+        (
+            "notify-target",
+            &["notify", "add", "me", "--desktop", "--operator", "ada"],
+        ),
+        ("notify-list", &["notify", "list"]),
+        ("notify-test", &["notify", "test", "me"]),
+        ("notify-deliver", &["notify", "deliver"]),
         (
             "hold-decision",
             &[
