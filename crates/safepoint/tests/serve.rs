@@ -16,7 +16,7 @@ mod passage;
 use std::fs;
 
 use http::{Server, event, follow, token};
-use passage::{add, bare, denied, held, project, runs};
+use passage::{add, bare, denied, held, hold_of, project, runs};
 use serde_json::{Value, json};
 use testkit::TestEnv;
 
@@ -534,4 +534,18 @@ fn su_08_the_page_is_beside_the_api() {
     server.terminate();
     let closed = server.wait_for("closed");
     assert_eq!(closed.last().unwrap()["detail"]["everything_ended"], true);
+}
+
+#[test]
+fn su_10_a_server_makes_silence_a_denial_while_nobody_asks() {
+    let mut env = held();
+    env.set("SAFEPOINT_HOLD_TIMEOUT", "1ms");
+    let reads = token(&env, "reads", &["--role", "auditor"]);
+    let server = Server::start(&env, &[]);
+    let mut events = follow(&server, "", &reads, "");
+    let hold = hold_of(&env, &["touch", "new"]);
+    let silent = std::iter::repeat_with(|| event(&mut events))
+        .find(|it| it["kind"] == "action_denied" && it["body"]["code"] == "TIMED_OUT")
+        .unwrap();
+    assert_eq!(silent["body"]["hold_id"], hold.as_str(), "{silent:#}");
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{
     atlas, audit, checkpoint, diff, doctor, du, exec, gc, hold, init, install, list, log, mutate,
-    notify, operator, passing, permit, pin, restoring, run, session, show, state, status, task, token,
-    trail, trust, verify, watch, workspace,
+    notify, operator, passing, permit, pin, restoring, run, session, show, state, status, task,
+    token, trail, trust, verify, watch, workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;

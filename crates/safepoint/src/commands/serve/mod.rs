@@ -4,6 +4,7 @@
 //! signs for nobody: what decides comes with a signature that was made elsewhere.
 
 mod api;
+mod chores;
 mod cut;
 mod endpoint;
 mod log;
@@ -27,6 +28,7 @@ use safepoint_server::page::{Around, Transport, router};
 use serde_json::json;
 
 use self::api::Offered;
+use self::chores::Chores;
 use self::log::Log;
 use self::place::Places;
 use self::program::Program;
@@ -91,6 +93,7 @@ pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
     let served = prepare(global, arguments).and_then(|(offered, options)| {
         let offered = Arc::new(offered);
         let page = page(Arc::clone(&offered), &options);
+        let chores = Chores::begin(&offered).map_err(ServeError::Broken)?;
         let told = serve(Arc::clone(&offered), options, Some(page), |url| {
             let shown = match console.mode {
                 Mode::Text => format!("{url}\n"),
@@ -99,6 +102,7 @@ pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
             // Nobody to tell it to is no reason to fail.
             let _ = console.print(&shown).and_then(|()| console.flush());
         });
+        drop(chores);
         offered.log.end(LAST_LINES);
         told.map_err(CliError::from)
     });

@@ -1,9 +1,9 @@
 //! `safepoint workspace checkpoint`: an agent adds to the chain of its workspace.
 
 use safepoint_model::{Exit, text};
-use safepoint_progress::{Place, checkpoint_in};
 use safepoint_progress::record::Record;
 use safepoint_progress::rejection::Rejection;
+use safepoint_progress::{Place, checkpoint_in};
 use schemars::JsonSchema;
 use serde::Serialize;
 
