@@ -18,11 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use safepoint_model::WorkspaceId;
-use safepoint_progress::integrate::{Outcome, Strategy};
+use safepoint_progress::integrate::{Choice, Outcome, Resolve, Settling, Strategy};
 use safepoint_progress::state::State;
+use safepoint_progress::{Unheld, checkpoint_in, remove_apart};
 use safepoint_store::{Location, Options, Store};
 use safepoint_trail::Trail;
-use scene::{Scene, ada, body, wish, write};
+use scene::{Scene, ada, body, directory, wish, write};
 use testkit::{Database, RealClock, Room};
 
 /// The room of another process, opened by its directory.
@@ -73,9 +74,52 @@ fn second_process() {
             };
             scene.apart(&parent);
         }
+        Some(("record", whose)) => {
+            let (id, token) = whose.split_once(' ').unwrap();
+            let (id, here, text) = at_work(&scene, id);
+            let made = checkpoint_in(
+                &scene.progress,
+                &scene.state,
+                &here,
+                &id,
+                token,
+                text.as_bytes(),
+                None,
+            );
+            made.unwrap().unwrap();
+        }
+        Some(("remove", id)) => {
+            let (id, here, _) = at_work(&scene, id);
+            let by = ada();
+            let removed =
+                remove_apart(&scene.progress, &scene.state, &here, &id, Unheld::Keep, &by);
+            removed.unwrap();
+        }
+        Some(("resolve", id)) => {
+            let id = id.parse().unwrap();
+            scene.progress.resolve(&id, &THEIRS, &ada()).unwrap();
+        }
+        Some(("resume", id)) => {
+            scene.resume(&id.parse().unwrap()).unwrap();
+        }
         _ => panic!("{task}"),
     }
 }
+
+/// A workspace, its directory, and what its agent asks for first.
+fn at_work(scene: &Scene, id: &str) -> (WorkspaceId, safepoint_state::Workspace, String) {
+    let id: WorkspaceId = id.parse().unwrap();
+    let place = scene.progress.place(&id).unwrap().unwrap();
+    (id, directory(&place.path), body(None, "final").to_string())
+}
+
+/// The decision that the work counts.
+const THEIRS: Resolve<'_> = Resolve {
+    conflict: "c1",
+    strategy: Settling::Coordinator,
+    choice: Some(Choice::Theirs),
+    content: None,
+};
 
 /// Runs a task in a second process. False when it never came to the point where it was to die.
 fn killed(room: &Room, point: &str, task: &str) -> bool {
@@ -231,4 +275,119 @@ fn pr_07_a_directory_whose_workspace_never_came_to_be_is_cleared() {
             "a\n"
         );
     }
+}
+
+#[test]
+fn pr_40_a_record_that_is_cut_off_after_the_look_at_its_directory_is_not_there() {
+    let room = Room::new(Database::Sqlite);
+    let first = Scene::open(&room, 5);
+    first.write("a", "a\n");
+    let work = first.apart(&first.root());
+    write(&work.place.path, "a", "changed\n");
+    let (id, token) = (&work.created.workspace_id, &work.created.token);
+    let entries = first.told(&room, 0).len();
+    let task = format!("record {id} {token}");
+    assert!(killed(&room, "record.seen", &task));
+    assert_eq!(first.progress.log(id).unwrap(), []);
+    let told = first.told(&room, entries);
+    // The directory was captured; no record was told of, and nobody else was.
+    let of_a_record = |(_, body): &(String, serde_json::Value)| body.get("integrity").is_some();
+    assert!(!told.iter().any(of_a_record), "{told:?}");
+    assert!(
+        told.iter().all(|(kind, _)| kind != "signal_emitted"),
+        "{told:?}"
+    );
+    // It is asked for anew, and is the first; what was seen before takes nothing from it.
+    let made = first.record_in(&work, &body(None, "final")).unwrap();
+    assert_eq!(made.payload.files_changed, ["a"]);
+    assert_eq!(first.progress.log(id).unwrap(), [made]);
+    let recovered = first.progress.recover().unwrap();
+    assert_eq!(recovered.workspaces_failed, 0, "{recovered:?}");
+}
+
+#[test]
+fn pr_07_a_directory_that_was_to_be_removed_is_cleared_by_whoever_comes_next() {
+    let room = Room::new(Database::Sqlite);
+    let first = Scene::open(&room, 5);
+    first.git(&["init", "--quiet"]);
+    first.write("a", "a\n");
+    first.git(&["add", "--all"]);
+    first.git(&["commit", "--quiet", "--message=first"]);
+    let root = first.root();
+    let work = first.apart(&root);
+    let id = &work.created.workspace_id;
+    write(&work.place.path, "a", "half done\n");
+    let failed = (State::Failed, Some("aborted_by_coordinator"));
+    let moved = first.progress.move_to(id, failed.0, failed.1, &ada());
+    moved.unwrap();
+    assert!(killed(&room, "apart.forgotten", &format!("remove {id}")));
+    // It is told of once, and its work is in a checkpoint.
+    let removed = |(kind, _): &&(String, serde_json::Value)| kind == "workspace_directory_removed";
+    assert_eq!(first.told(&room, 0).iter().filter(removed).count(), 1);
+    assert!(work.place.path.exists());
+    assert_eq!(first.progress.clear_apart(&first.state).unwrap(), 1);
+    assert!(!work.place.path.exists());
+    assert_eq!(first.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(first.progress.clear_apart(&first.state).unwrap(), 0);
+    assert_eq!(first.told(&room, 0).iter().filter(removed).count(), 1);
+    assert!(first.progress.verify(id).unwrap().valid);
+}
+
+/// Work that does not fit with what was done since, and the integration that found it.
+fn conflicted(room: &Room) -> (Scene, WorkspaceId) {
+    let scene = Scene::open(room, 5);
+    scene.write("a", "1\n");
+    let work = scene.apart(&scene.root());
+    write(&work.place.path, "a", "theirs\n");
+    scene.record_in(&work, &body(None, "final")).unwrap();
+    scene.complete(&work.created);
+    scene.write("a", "ours\n");
+    let id = work.created.workspace_id;
+    let found = scene.integrate(&wish(&id, Strategy::Evaluated)).unwrap();
+    assert_eq!(found.conflicts.len(), 1, "{found:?}");
+    (scene, id)
+}
+
+fn count(scene: &Scene, room: &Room, wanted: &str) -> usize {
+    let told = scene.told(room, 0);
+    told.iter().filter(|(kind, _)| kind == wanted).count()
+}
+
+#[test]
+fn pr_32_a_decision_that_is_cut_off_holds_and_is_told_of_once() {
+    let room = Room::new(Database::Sqlite);
+    let (first, id) = conflicted(&room);
+    assert!(killed(
+        &room,
+        "integrate.resolved",
+        &format!("resolve {id}")
+    ));
+    assert_eq!(count(&first, &room, "conflict_resolved"), 1);
+    assert_eq!(first.read("a"), "ours\n");
+    let ended = first.resume(&id).unwrap();
+    assert_eq!(ended.result, Some(Outcome::ConflictResolved));
+    assert_eq!(first.read("a"), "theirs\n");
+    assert_eq!(count(&first, &room, "conflict_resolved"), 1);
+    assert_eq!(first.progress.workspace(&id).unwrap().state, State::Closed);
+    assert!(first.progress.verify(&id).unwrap().valid);
+}
+
+#[test]
+fn pr_32_an_integration_that_is_cut_off_when_it_went_on_goes_on_where_it_was() {
+    let room = Room::new(Database::Sqlite);
+    let (first, id) = conflicted(&room);
+    first.progress.resolve(&id, &THEIRS, &ada()).unwrap();
+    assert!(killed(&room, "integrate.resumed", &format!("resume {id}")));
+    // Nothing was brought yet, and what was decided is kept for whoever goes on.
+    let done = first.progress.recover_integrations(&first.state, &ada());
+    let done = done.unwrap();
+    assert!(done.failed.is_empty() && done.ended.is_empty(), "{done:?}");
+    assert_eq!(first.read("a"), "ours\n");
+    let ended = first.resume(&id).unwrap();
+    assert_eq!(ended.result, Some(Outcome::ConflictResolved));
+    assert_eq!(first.read("a"), "theirs\n");
+    let counts = ["integration_completed", "work_brought"].map(|it| count(&first, &room, it));
+    assert_eq!(counts, [1, 1]);
+    assert_eq!(first.progress.integrations_cut_off().unwrap(), []);
+    assert!(first.progress.verify(&id).unwrap().valid);
 }
