@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
@@ -42,14 +43,30 @@ impl Digest {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// Its digits, all at once: entries are full of them.
+    fn digits(&self) -> [u8; 64] {
+        let digit = |nibble: u8| match nibble {
+            0..=9 => b'0' + nibble,
+            _ => b'a' + nibble - 10,
+        };
+        let mut digits = [0; 64];
+        let (pairs, _) = digits.as_chunks_mut::<2>();
+        for (pair, byte) in pairs.iter_mut().zip(self.0) {
+            *pair = [digit(byte >> 4), digit(byte & 0x0f)];
+        }
+        digits
+    }
+}
+
+/// Digits are ASCII; nothing is lost here.
+fn text(digits: &[u8; 64]) -> &str {
+    std::str::from_utf8(digits).unwrap_or_default()
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for byte in self.0 {
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
+        f.write_str(text(&self.digits()))
     }
 }
 
@@ -84,15 +101,25 @@ impl FromStr for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(text(&self.digits()))
     }
 }
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        struct Digits;
+        impl Visitor<'_> for Digits {
+            type Value = Digest;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Digest, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Digits)
     }
 }
 
@@ -109,5 +136,15 @@ mod tests {
         for bad in ["", &text[1..], &text.to_uppercase(), &format!("{text}0")] {
             assert_eq!(bad.parse::<Digest>(), Err(DigestError), "{bad}");
         }
+        let json = serde_json::to_string(&abc).unwrap();
+        assert_eq!(json, format!("\"{text}\""));
+        assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), abc);
+        assert!(serde_json::from_str::<Digest>("7").is_err());
+        // Every digit stands for itself.
+        let all = (0..32)
+            .map(|place| place * 8 + place % 8)
+            .collect::<Vec<u8>>();
+        let all = Digest::from_slice(&all).unwrap();
+        assert_eq!(all.to_string().parse(), Ok(all));
     }
 }
