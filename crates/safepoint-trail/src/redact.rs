@@ -150,10 +150,22 @@ fn is_mark(text: &str) -> bool {
     text.starts_with("[redacted:") && text.ends_with(']')
 }
 
+/// Whatever its case, with `-` for `_`, and in the plural too. Every field of every entry is asked.
 fn is_telling(name: &str) -> bool {
-    let name = name.to_ascii_lowercase().replace('-', "_");
-    let name = name.strip_suffix('s').unwrap_or(&name);
-    TELLING_NAMES.iter().any(|telling| name.ends_with(telling))
+    let name = name.as_bytes();
+    let name = match name {
+        [one @ .., b's' | b'S'] => one,
+        _ => name,
+    };
+    let ends_alike = |telling: &&str| {
+        let telling = telling.as_bytes();
+        let same = |(one, other): (&u8, &u8)| {
+            one.eq_ignore_ascii_case(other) || (*one, *other) == (b'-', b'_')
+        };
+        let ends = name.iter().rev().zip(telling.iter().rev());
+        name.len() >= telling.len() && ends.into_iter().all(same)
+    };
+    TELLING_NAMES.iter().any(|telling| ends_alike(telling))
 }
 
 #[cfg(test)]
