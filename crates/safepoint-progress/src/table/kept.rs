@@ -5,6 +5,8 @@
 //! trail, and yet no column of a row can be changed unnoticed. The same list of
 //! columns is what is written, what is marked and what is read again.
 
+use std::sync::OnceLock;
+
 use safepoint_model::{Digest, Frame};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all};
 use serde_json::{Map, json};
@@ -35,10 +37,18 @@ pub(crate) struct Kept {
     /// What a row is called when it is found to be another one.
     name: &'static str,
     columns: &'static [Column],
+    statements: OnceLock<Statements>,
+}
+
+/// What its rows are read and written with, made once.
+#[derive(Debug)]
+struct Statements {
+    after: String,
+    insert: String,
 }
 
 /// What workspaces have.
-pub(crate) const OF_WORKSPACES: [&Kept; 8] = [
+pub(crate) static OF_WORKSPACES: [&Kept; 8] = [
     &METER,
     &PLACE,
     &REMOVED_PLACE,
@@ -50,9 +60,9 @@ pub(crate) const OF_WORKSPACES: [&Kept; 8] = [
 ];
 
 /// What tasks have.
-pub(crate) const OF_TASKS: [&Kept; 3] = [&TASK, &TASK_MOVE, &DEPENDENCY];
+pub(crate) static OF_TASKS: [&Kept; 3] = [&TASK, &TASK_MOVE, &DEPENDENCY];
 
-pub(crate) const METER: Kept = Kept {
+pub(crate) static METER: Kept = Kept {
     subject: Subject::Meter,
     table: "progress_meters",
     owner: "workspace",
@@ -74,9 +84,10 @@ pub(crate) const METER: Kept = Kept {
         Plain("due"),
         Plain("time"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const PLACE: Kept = Kept {
+pub(crate) static PLACE: Kept = Kept {
     subject: Subject::Place,
     table: "progress_places",
     owner: "workspace",
@@ -89,18 +100,20 @@ pub(crate) const PLACE: Kept = Kept {
         Bytes("origin"),
         Plain("base"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const REMOVED_PLACE: Kept = Kept {
+pub(crate) static REMOVED_PLACE: Kept = Kept {
     subject: Subject::RemovedPlace,
     table: "progress_removed_places",
     owner: "workspace",
     order: "entry",
     name: "workspace",
     columns: &[Plain("workspace"), Plain("time")],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const INTEGRATION: Kept = Kept {
+pub(crate) static INTEGRATION: Kept = Kept {
     subject: Subject::Integration,
     table: "progress_integrations",
     owner: "source",
@@ -115,9 +128,10 @@ pub(crate) const INTEGRATION: Kept = Kept {
         Plain("strategy"),
         Plain("time"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const INTEGRATION_ACTION: Kept = Kept {
+pub(crate) static INTEGRATION_ACTION: Kept = Kept {
     subject: Subject::IntegrationAction,
     table: "progress_integration_actions",
     owner: "source",
@@ -129,9 +143,10 @@ pub(crate) const INTEGRATION_ACTION: Kept = Kept {
         Plain("turn"),
         Plain("action"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const CONFLICT: Kept = Kept {
+pub(crate) static CONFLICT: Kept = Kept {
     subject: Subject::Conflict,
     table: "progress_conflicts",
     owner: "source",
@@ -147,9 +162,10 @@ pub(crate) const CONFLICT: Kept = Kept {
         Plain("mergeable"),
         Plain("description"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const RESOLUTION: Kept = Kept {
+pub(crate) static RESOLUTION: Kept = Kept {
     subject: Subject::Resolution,
     table: "progress_resolutions",
     owner: "source",
@@ -165,9 +181,10 @@ pub(crate) const RESOLUTION: Kept = Kept {
         Bytes("content"),
         Plain("time"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const INTEGRATION_END: Kept = Kept {
+pub(crate) static INTEGRATION_END: Kept = Kept {
     subject: Subject::IntegrationEnd,
     table: "progress_integration_ends",
     owner: "source",
@@ -181,9 +198,10 @@ pub(crate) const INTEGRATION_END: Kept = Kept {
         Plain("reason"),
         Plain("time"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const TASK: Kept = Kept {
+pub(crate) static TASK: Kept = Kept {
     subject: Subject::Task,
     table: "progress_tasks",
     owner: "id",
@@ -195,9 +213,10 @@ pub(crate) const TASK: Kept = Kept {
         Plain("originator"),
         Plain("created"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const TASK_MOVE: Kept = Kept {
+pub(crate) static TASK_MOVE: Kept = Kept {
     subject: Subject::TaskMove,
     table: "progress_task_moves",
     owner: "task",
@@ -212,15 +231,17 @@ pub(crate) const TASK_MOVE: Kept = Kept {
         Plain("record"),
         Plain("time"),
     ],
+    statements: OnceLock::new(),
 };
 
-pub(crate) const DEPENDENCY: Kept = Kept {
+pub(crate) static DEPENDENCY: Kept = Kept {
     subject: Subject::Dependency,
     table: "progress_task_dependencies",
     owner: "task",
     order: "number",
     name: "task",
     columns: &[Plain("task"), Plain("number"), Plain("dependency")],
+    statements: OnceLock::new(),
 };
 
 /// A row that is there, as far as it is compared.
@@ -233,6 +254,30 @@ pub(crate) struct KeptRow {
 }
 
 impl Kept {
+    fn statements(&self) -> &Statements {
+        self.statements.get_or_init(|| {
+            let (mut read, mut names, mut places) = (String::new(), String::new(), String::new());
+            for (column, number) in self.columns.iter().zip(1..) {
+                let (Plain(name) | Bytes(name)) = column;
+                read.push_str(&match column {
+                    Plain(name) => format!(", CAST({name} AS TEXT)"),
+                    Bytes(name) => format!(", {name}"),
+                });
+                names.push_str(&format!("{name}, "));
+                places.push_str(&format!("?{number}, "));
+            }
+            let (table, by, at, name) = (self.table, self.owner, self.order, self.name);
+            let last = self.columns.len() + 1;
+            Statements {
+                after: format!(
+                    "SELECT k.{at}, k.entry, CAST({name} AS TEXT){read} FROM {table} k \
+                     WHERE k.{by} = ?1 AND k.{at} > ?2 ORDER BY k.{at} LIMIT ?3"
+                ),
+                insert: format!("INSERT INTO {table} ({names}entry) VALUES ({places}?{last})"),
+            }
+        })
+    }
+
     /// The rows of an owner behind one of them, a page of them.
     pub(crate) fn after(
         &self,
@@ -241,22 +286,12 @@ impl Kept {
         order: i64,
         most: u32,
     ) -> Result<Vec<KeptRow>, StoreError> {
-        let columns: Vec<String> = self
-            .columns
-            .iter()
-            .map(|column| match column {
-                Plain(name) => format!("CAST({name} AS TEXT)"),
-                Bytes(name) => (*name).to_owned(),
-            })
-            .collect();
-        let (table, by, at, name) = (self.table, self.owner, self.order, self.name);
-        let statement = format!(
-            "SELECT k.{at}, k.entry, CAST({name} AS TEXT), {} FROM {table} k \
-             WHERE k.{by} = ?1 AND k.{at} > ?2 ORDER BY k.{at} LIMIT {most}",
-            columns.join(", ")
-        );
-        let values = [Value::Text(owner), Value::Integer(order)];
-        query_all(sql, &statement, &values, |row| {
+        let values = [
+            Value::Text(owner),
+            Value::Integer(order),
+            Value::Integer(i64::from(most)),
+        ];
+        query_all(sql, &self.statements().after, &values, |row| {
             Ok(KeptRow {
                 order: row.integer(0)?,
                 entry: row.integer(1)?,
@@ -318,21 +353,10 @@ impl<'a> NewRow<'a> {
 
     /// Writes it, with the place of its entry.
     fn insert(&self, sql: &mut dyn Sql, entry: u64) -> Result<(), StoreError> {
-        let mut names = String::new();
-        let mut places = String::new();
-        for (column, number) in self.kept.columns.iter().zip(1..) {
-            let (Plain(name) | Bytes(name)) = column;
-            names.push_str(&format!("{name}, "));
-            places.push_str(&format!("?{number}, "));
-        }
-        let statement = format!(
-            "INSERT INTO {} ({names}entry) VALUES ({places}?{})",
-            self.kept.table,
-            self.values.len() + 1
-        );
         let mut values = self.values.clone();
         values.push(position(entry));
-        sql.execute(&statement, &values).map(drop)
+        let statement = &self.kept.statements().insert;
+        sql.execute(statement, &values).map(drop)
     }
 }
 
