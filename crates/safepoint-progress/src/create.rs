@@ -19,7 +19,7 @@ use crate::record::{self, Asked, Record};
 use crate::rejection::{Reason, Rejection};
 use crate::signal::{Signal, SignalType};
 use crate::state::State;
-use crate::table::{self, Made, RequestKey};
+use crate::table::{self, Made, RequestKey, StoredRecord};
 use crate::tell::protocol;
 
 /// The longest request key.
@@ -38,13 +38,14 @@ impl Progress {
         seen: Option<&Seen>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
         let mut handing = Handing::AtOnce;
-        let first = self.try_checkpoint(id, token, body, request_key, seen, &mut handing);
+        let request = || Request::read(id, body, request_key);
+        let first = self.try_checkpoint(id, token, request(), seen, &mut handing);
         let outcome = match (first, &handing) {
             // It was undone with everything else, so the record is made anew, and its parent
             // hears of it afterwards: whether it can is no concern of the child.
             (Err(_), Handing::Failed) => {
                 handing = Handing::InLine;
-                self.try_checkpoint(id, token, body, request_key, seen, &mut handing)?
+                self.try_checkpoint(id, token, request(), seen, &mut handing)?
             }
             (first, _) => first?,
         };
@@ -60,26 +61,23 @@ impl Progress {
         &self,
         id: &WorkspaceId,
         token: &str,
-        body: &[u8],
-        request_key: Option<&str>,
+        request: Request<'_>,
         seen: Option<&Seen>,
         handing: &mut Handing,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
+        let Request { body, asked, key } = request;
         self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
             if let Err(error) = self.authenticate(writing, &made, token, "checkpoint_create")? {
                 return Ok(Err(error));
             }
-            let key = request_key.map(|key| RequestKey {
-                key,
-                digest: request_digest(body),
-            });
             let place = table::place(writing.sql(), id)?;
-            let files = match place {
-                Some(_) => record::Files::NamedOrSeen,
-                None => record::Files::Named,
+            let asked = match (&place, asked) {
+                (None, Ok(asked)) if asked.names_files => Ok(asked),
+                // Without a directory there is more to reject, and another reason may come first.
+                (None, _) => record::read(body, id, record::Files::Named),
+                (Some(_), asked) => asked,
             };
-            let asked = record::read(body, id, files);
             let seen = match (&place, seen) {
                 (None, _) => Directory::None,
                 (Some(_), Some(seen)) => Directory::Seen(seen),
@@ -149,11 +147,10 @@ impl Progress {
         }
         let head = table::head(writing.sql(), &made.id)?;
         // What is built upon must be what was written.
-        let parent = head
-            .as_ref()
-            .map(|head| opened(&made.id, head))
-            .transpose()?
-            .map(|head| head.id);
+        let parent = match &head {
+            Some(head) => Some(self.heads.open(&made.id, head)?),
+            None => None,
+        };
         if !asked.builds_upon(parent.as_ref()) {
             let head = parent.as_ref().map_or("null", RecordId::as_str);
             let detail = format!("`parent` is not the head of the chain, which is `{head}`");
@@ -227,7 +224,9 @@ impl Progress {
             }),
         })?;
         fault::point("progress.record.recorded");
-        table::insert_record(writing.sql(), record, number, &body, &proof, entry.seq, key)?;
+        let row = StoredRecord::of(record, number, body, &proof, entry.seq, key);
+        table::insert_record(writing.sql(), &made.id, &row)?;
+        self.heads.remember(&record.id, &made.id, row);
         fault::point("progress.record.kept");
         let about = Some(record.id.as_str());
         let kind = SignalType::Checkpoint;
@@ -236,6 +235,26 @@ impl Progress {
         self.meter_record(writing, made, record, &since)?;
         self.settle(writing, made, &reckoned, Some(entry.seq))?;
         Ok(signal)
+    }
+}
+
+/// What is asked for, as far as it is known before anybody has to wait for it.
+struct Request<'a> {
+    body: &'a [u8],
+    asked: Result<Asked, Rejection>,
+    key: Option<RequestKey<'a>>,
+}
+
+impl<'a> Request<'a> {
+    fn read(id: &WorkspaceId, body: &'a [u8], key: Option<&'a str>) -> Self {
+        Self {
+            body,
+            asked: record::read(body, id, record::Files::NamedOrSeen),
+            key: key.map(|key| RequestKey {
+                key,
+                digest: request_digest(body),
+            }),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod deliver;
 mod error;
 mod find;
 mod follow;
+mod heads;
 pub mod integrate;
 mod isolated;
 mod limits;

@@ -10,6 +10,7 @@ use safepoint_store::Sql;
 use safepoint_trail::{Trail, Writing};
 use serde::Serialize;
 
+use crate::heads::Heads;
 use crate::meter::{Budget, Tolerance};
 use crate::role::Name;
 use crate::state::State;
@@ -24,6 +25,7 @@ pub struct Progress {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) tolerance: Tolerance,
+    pub(crate) heads: Heads,
     taxonomies: Arc<Mutex<HashMap<WorkspaceId, Known>>>,
 }
 
@@ -94,6 +96,7 @@ impl Progress {
             clock,
             entropy,
             tolerance: Tolerance::default(),
+            heads: Heads::default(),
             taxonomies: Arc::default(),
         })
     }

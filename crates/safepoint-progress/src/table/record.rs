@@ -3,10 +3,10 @@
 use safepoint_model::{Digest, RecordId, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::position;
+use crate::record::Record;
 
 /// A record as its row has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredRecord {
     pub(crate) id: String,
     pub(crate) number: i64,
@@ -113,31 +113,53 @@ pub(crate) struct RequestKey<'a> {
     pub(crate) digest: Digest,
 }
 
+impl StoredRecord {
+    /// The row of a new record.
+    pub(crate) fn of(
+        record: &Record,
+        number: i64,
+        body: Vec<u8>,
+        proof: &Digest,
+        entry: u64,
+        key: Option<&RequestKey<'_>>,
+    ) -> Self {
+        Self {
+            id: record.id.to_string(),
+            number,
+            parent: record.parent.as_ref().map(RecordId::to_string),
+            status: record.status.as_str().to_owned(),
+            confidence: record.confidence.as_str().to_owned(),
+            time: record.timestamp.as_micros(),
+            entry: i64::try_from(entry).unwrap_or(i64::MAX),
+            body,
+            proof: proof.as_bytes().to_vec(),
+            request_key: key.map(|key| key.key.to_owned()),
+            request_digest: key.map(|key| key.digest.as_bytes().to_vec()),
+        }
+    }
+}
+
 pub(crate) fn insert_record(
     sql: &mut dyn Sql,
-    record: &crate::record::Record,
-    number: i64,
-    body: &[u8],
-    proof: &Digest,
-    entry: u64,
-    key: Option<&RequestKey<'_>>,
+    workspace: &WorkspaceId,
+    row: &StoredRecord,
 ) -> Result<(), StoreError> {
     sql.execute(
         "INSERT INTO progress_records (id, workspace, number, parent, status, confidence, time, entry, body, proof, request_key, request_digest) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         &[
-            Value::Text(record.id.as_str()),
-            Value::Text(record.workspace.as_str()),
-            Value::Integer(number),
-            record.parent.as_ref().map(RecordId::as_str).into(),
-            Value::Text(record.status.as_str()),
-            Value::Text(record.confidence.as_str()),
-            Value::Integer(record.timestamp.as_micros()),
-            position(entry),
-            Value::Blob(body),
-            Value::Blob(proof.as_bytes()),
-            key.map(|key| key.key).into(),
-            key.map(|key| key.digest.as_bytes().as_slice()).into(),
+            Value::Text(&row.id),
+            Value::Text(workspace.as_str()),
+            Value::Integer(row.number),
+            row.parent.as_deref().into(),
+            Value::Text(&row.status),
+            Value::Text(&row.confidence),
+            Value::Integer(row.time),
+            Value::Integer(row.entry),
+            Value::Blob(&row.body),
+            Value::Blob(&row.proof),
+            row.request_key.as_deref().into(),
+            row.request_digest.as_deref().into(),
         ],
     )
     .map(drop)
