@@ -125,6 +125,13 @@ pub enum StoreError {
     #[error("the change is recorded, but what follows a commit failed")]
     AfterCommit(#[source] Arc<StoreError>),
 
+    /// Another process has taken over a piece of background work.
+    #[error("another process does the work `{name}` now")]
+    LeaseLost {
+        /// The work.
+        name: String,
+    },
+
     /// The crate that seals each commit refused to.
     #[error("the commit was refused")]
     Seal(#[source] Cause),

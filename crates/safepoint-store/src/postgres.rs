@@ -1,5 +1,7 @@
 //! PostgreSQL. All tables live in the schema `safepoint` of the database.
 
+mod listen;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +15,13 @@ use postgres::{Client, Config, NoTls, Statement};
 use crate::group::{Durability, Flush, WriteConnection};
 use crate::{Flow, Location, Row, Sql, StoreError, Value};
 
+pub(crate) use listen::Listener;
+
 /// The key of the advisory lock that writers take: "SafP".
 const WRITE_LOCK: i64 = 0x5361_6650;
+
+/// Where a transaction that changed something says so when it is committed.
+const CHANNEL: &str = "safepoint_written";
 
 /// One connection to a database. It is made anew when the server has gone away between two transactions.
 pub(crate) struct Postgres {
@@ -24,19 +31,14 @@ pub(crate) struct Postgres {
     client: Client,
     statements: HashMap<String, Statement>,
     open: bool,
+    /// Whether the open transaction has changed a row.
+    changed: bool,
     last_error: std::cell::RefCell<Option<StoreError>>,
 }
 
 impl Postgres {
     pub(crate) fn open(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
-        let place = Location::Postgres(url.to_owned()).to_string();
-        let mut config: Config = url
-            .parse()
-            .map_err(|error: postgres::Error| classify(&place, error))?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(Duration::from_secs(10));
-        }
-        config.application_name("safepoint");
+        let (config, place) = configure(url)?;
         let client = connect(&config, &place, lock_timeout)?;
         Ok(Self {
             config,
@@ -45,6 +47,7 @@ impl Postgres {
             client,
             statements: HashMap::new(),
             open: false,
+            changed: false,
             last_error: std::cell::RefCell::default(),
         })
     }
@@ -63,6 +66,7 @@ impl Postgres {
     /// Begins a transaction, on a new connection where the server has gone away since the last one.
     fn begin_with(&mut self, statements: &str) -> Result<(), StoreError> {
         self.open = true;
+        self.changed = false;
         *self.last_error.borrow_mut() = None;
         match self.batch(statements) {
             Err(StoreError::Unreachable { .. }) if self.client.is_closed() => {
@@ -104,6 +108,19 @@ fn with_dollars(sql: &str) -> String {
     text
 }
 
+/// Reads the address of a database, and how it is shown.
+fn configure(url: &str) -> Result<(Config, String), StoreError> {
+    let place = Location::Postgres(url.to_owned()).to_string();
+    let mut config: Config = url
+        .parse()
+        .map_err(|error: postgres::Error| classify(&place, error))?;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_secs(10));
+    }
+    config.application_name("safepoint");
+    Ok((config, place))
+}
+
 fn connect(config: &Config, place: &str, lock_timeout: Duration) -> Result<Client, StoreError> {
     #[expect(clippy::disallowed_methods, reason = "this is the one place")]
     let mut client = config
@@ -133,7 +150,7 @@ impl WriteConnection for Postgres {
     fn commit(&mut self, durability: Durability) -> Result<Flush, StoreError> {
         // In a transaction that a failed statement has aborted, COMMIT rolls back
         // and calls that a success; the statement before it does not.
-        let statement = match durability {
+        let finish = match durability {
             // A stricter setting than `on` is the administrator's, and stays. A
             // transaction without a number would wait for nothing: what others
             // wrote asynchronously before it would not be on disk.
@@ -143,7 +160,12 @@ impl WriteConnection for Postgres {
             }
             Durability::Async => "SET LOCAL synchronous_commit = off; COMMIT",
         };
-        self.batch(statement)?;
+        if self.changed {
+            // Heard when, and only when, the commit succeeds.
+            self.batch(&format!("NOTIFY {CHANNEL}; {finish}"))?;
+        } else {
+            self.batch(finish)?;
+        }
         self.open = false;
         Ok(Flush::Done)
     }
@@ -175,12 +197,16 @@ impl Sql for Postgres {
                 .map(|message| match message {
                     postgres::SimpleQueryMessage::CommandComplete(changed) => changed,
                     _ => 0,
-                });
-            return Ok(changed.sum());
+                })
+                .sum();
+            self.changed |= changed > 0;
+            return Ok(changed);
         }
         let statement = self.statement(sql)?;
         let done = self.client.execute(&statement, &parameters(values));
-        done.map_err(|error| self.fail(error))
+        let changed = done.map_err(|error| self.fail(error))?;
+        self.changed |= changed > 0;
+        Ok(changed)
     }
 
     fn query(

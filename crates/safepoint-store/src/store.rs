@@ -7,7 +7,7 @@ use crate::group::{Group, WriteConnection};
 use crate::migrate;
 use crate::postgres::Postgres;
 use crate::sqlite::{Purpose, Sqlite};
-use crate::{Component, Durability, Location, Seal, Sql, StoreError, query_one};
+use crate::{Component, Durability, Location, Seal, Sql, StoreError, Watch, query_one};
 
 /// How to open a store.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +129,11 @@ impl Store {
         result
     }
 
+    /// Somebody who waits for writes to this store, from now on, on a connection of his own.
+    pub fn watch(&self) -> Result<Watch, StoreError> {
+        Watch::open(&self.location, self.options)
+    }
+
     fn readers(&self) -> std::sync::MutexGuard<'_, Vec<Reader>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,13 +146,13 @@ impl std::fmt::Debug for Store {
 }
 
 /// A connection that only reads.
-enum Reader {
+pub(crate) enum Reader {
     Sqlite(Box<Sqlite>),
     Postgres(Box<Postgres>),
 }
 
 impl Reader {
-    fn open(location: &Location, options: Options) -> Result<Self, StoreError> {
+    pub(crate) fn open(location: &Location, options: Options) -> Result<Self, StoreError> {
         let timeout = options.lock_timeout;
         Ok(match location {
             Location::Sqlite(path) => {
@@ -157,21 +162,21 @@ impl Reader {
         })
     }
 
-    fn begin(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn begin(&mut self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(connection) => connection.begin_reading(),
             Self::Postgres(connection) => connection.begin_reading(),
         }
     }
 
-    fn sql(&mut self) -> &mut dyn Sql {
+    pub(crate) fn sql(&mut self) -> &mut dyn Sql {
         match self {
             Self::Sqlite(connection) => &mut **connection,
             Self::Postgres(connection) => &mut **connection,
         }
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         match self {
             Self::Sqlite(connection) => connection.roll_back(),
             Self::Postgres(connection) => connection.roll_back(),

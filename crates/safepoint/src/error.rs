@@ -310,6 +310,10 @@ fn explain_store(error: &StoreError) -> Explanation {
         StoreError::File { .. } | StoreError::Statement { .. } | StoreError::Column { .. } => {
             (Code::StoreFailed, "the cause above says what failed")
         }
+        StoreError::LeaseLost { .. } => (
+            Code::StoreLocked,
+            "nothing is lost: the other process goes on with it",
+        ),
         StoreError::AfterCommit(_) => (
             Code::StoreUnconfirmed,
             "it is in the trail all the same; mend the cause above, and the next write catches up",
@@ -331,6 +335,7 @@ fn explain_store(error: &StoreError) -> Explanation {
         StoreError::File { path, .. } => Some(path.display().to_string()),
         StoreError::Location(_)
         | StoreError::Column { .. }
+        | StoreError::LeaseLost { .. }
         | StoreError::AfterCommit(_)
         | StoreError::Seal(_) => None,
     };
