@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::postgres::Address;
+
 /// Where a store is. Its [`Display`](fmt::Display) never shows a password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Location {
@@ -52,8 +54,7 @@ impl FromStr for Location {
             return Ok(Self::Sqlite(path.into()));
         }
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            text.parse::<::postgres::Config>()
-                .map_err(|error| LocationError::Postgres(describe(&error)))?;
+            Address::read(text)?;
             return Ok(Self::Postgres(text.to_owned()));
         }
         // Only the scheme is repeated: what follows may hold a password.
@@ -67,7 +68,7 @@ impl FromStr for Location {
 }
 
 /// The error with its sources on one line; `tokio-postgres` keeps the facts in the source.
-fn describe(error: &dyn std::error::Error) -> String {
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
@@ -83,7 +84,7 @@ impl fmt::Display for Location {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => {
-                let Ok(config) = url.parse::<::postgres::Config>() else {
+                let Ok(Address { config, .. }) = Address::read(url) else {
                     return f.write_str("postgres://…");
                 };
                 f.write_str("postgres://")?;

@@ -1,6 +1,9 @@
 //! PostgreSQL. All tables live in the schema `safepoint` of the database.
 
+mod address;
 mod listen;
+mod target;
+mod tls;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +13,14 @@ use postgres::error::SqlState;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type};
-use postgres::{Client, Config, NoTls, Statement};
+use postgres::{Client, Statement};
 
 use crate::group::{Durability, Flush, WriteConnection};
-use crate::{Flow, Location, Row, Sql, StoreError, Value};
+use crate::{Flow, Row, Sql, StoreError, Value};
 
+pub(crate) use address::Address;
 pub(crate) use listen::Listener;
+use target::Target;
 
 /// The key of the advisory lock that writers take: "SafP".
 const WRITE_LOCK: i64 = 0x5361_6650;
@@ -25,9 +30,7 @@ const CHANNEL: &str = "safepoint_written";
 
 /// One connection to a database. It is made anew when the server has gone away between two transactions.
 pub(crate) struct Postgres {
-    config: Config,
-    place: String,
-    lock_timeout: Duration,
+    target: Target,
     client: Client,
     statements: HashMap<String, Statement>,
     open: bool,
@@ -38,12 +41,10 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     pub(crate) fn open(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
-        let (config, place) = configure(url)?;
-        let client = connect(&config, &place, lock_timeout)?;
+        let target = Target::read(url, lock_timeout)?;
+        let client = target.connect()?;
         Ok(Self {
-            config,
-            place,
-            lock_timeout,
+            target,
             client,
             statements: HashMap::new(),
             open: false,
@@ -53,7 +54,7 @@ impl Postgres {
     }
 
     fn fail(&self, error: postgres::Error) -> StoreError {
-        let error = classify(&self.place, error);
+        let error = classify(&self.target.place, error);
         *self.last_error.borrow_mut() = Some(error.clone());
         error
     }
@@ -70,7 +71,7 @@ impl Postgres {
         *self.last_error.borrow_mut() = None;
         match self.batch(statements) {
             Err(StoreError::Unreachable { .. }) if self.client.is_closed() => {
-                self.client = connect(&self.config, &self.place, self.lock_timeout)?;
+                self.client = self.target.connect()?;
                 self.statements.clear();
                 self.batch(statements)
             }
@@ -106,37 +107,6 @@ fn with_dollars(sql: &str) -> String {
         text.push(if place { '$' } else { c });
     }
     text
-}
-
-/// Reads the address of a database, and how it is shown.
-fn configure(url: &str) -> Result<(Config, String), StoreError> {
-    let place = Location::Postgres(url.to_owned()).to_string();
-    let mut config: Config = url
-        .parse()
-        .map_err(|error: postgres::Error| classify(&place, error))?;
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(Duration::from_secs(10));
-    }
-    config.application_name("safepoint");
-    Ok((config, place))
-}
-
-fn connect(config: &Config, place: &str, lock_timeout: Duration) -> Result<Client, StoreError> {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-    let mut client = config
-        .connect(NoTls)
-        .map_err(|error| StoreError::Unreachable {
-            place: place.to_owned(),
-            cause: Arc::new(error),
-        })?;
-    let settings = format!(
-        "SET search_path TO safepoint; SET lock_timeout = {}; SET client_min_messages = warning",
-        lock_timeout.as_millis().max(1) // 0 would mean forever
-    );
-    client
-        .batch_execute(&settings)
-        .map_err(|error| classify(place, error))?;
-    Ok(client)
 }
 
 impl WriteConnection for Postgres {
@@ -216,7 +186,7 @@ impl Sql for Postgres {
         each: &mut dyn FnMut(&dyn Row) -> Result<Flow, StoreError>,
     ) -> Result<(), StoreError> {
         let statement = self.statement(sql)?;
-        let place = self.place.clone();
+        let place = self.target.place.clone();
         let last_error = &self.last_error;
         let mut rows = self
             .client

@@ -2,29 +2,25 @@
 
 use std::time::Duration;
 
+use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator;
-use postgres::{Client, Config};
 
-use super::{CHANNEL, classify, configure, connect};
+use super::target::Target;
+use super::{CHANNEL, classify};
 use crate::StoreError;
 use crate::watch::Woken;
 
 /// Listens for what writers say when they commit.
 pub(crate) struct Listener {
-    config: Config,
-    place: String,
-    lock_timeout: Duration,
+    target: Target,
     /// None after the connection was lost.
     client: Option<Client>,
 }
 
 impl Listener {
     pub(crate) fn open(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
-        let (config, place) = configure(url)?;
         let mut listener = Self {
-            config,
-            place,
-            lock_timeout,
+            target: Target::read(url, lock_timeout)?,
             client: None,
         };
         listener.listen()?;
@@ -32,10 +28,10 @@ impl Listener {
     }
 
     fn listen(&mut self) -> Result<(), StoreError> {
-        let mut client = connect(&self.config, &self.place, self.lock_timeout)?;
+        let mut client = self.target.connect()?;
         client
             .batch_execute(&format!("LISTEN {CHANNEL}"))
-            .map_err(|error| classify(&self.place, error))?;
+            .map_err(|error| classify(&self.target.place, error))?;
         self.client = Some(client);
         Ok(())
     }
@@ -43,7 +39,7 @@ impl Listener {
     /// Waits until somebody has written, or `most` is over.
     pub(crate) fn wait(&mut self, most: Duration) -> Result<Woken, StoreError> {
         let heard = match &mut self.client {
-            Some(client) => hear(client, most).map_err(|error| classify(&self.place, error)),
+            Some(client) => hear(client, most).map_err(|error| classify(&self.target.place, error)),
             None => Ok(None),
         };
         match heard {
