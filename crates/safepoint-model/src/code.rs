@@ -138,6 +138,9 @@ codes! {
     StoreUnconfirmed, "S510", "STORE_UNCONFIRMED", Unavailable, "the change is recorded, but what follows a commit failed";
     StoreCapReached, "S511", "STORE_CAP_REACHED", Unavailable, "the object store may not grow any more";
     ServiceFailed, "S512", "SERVICE_FAILED", Unavailable, "a service that was named does not answer, or does not take what it is sent";
+    DepotRefused, "S513", "DEPOT_REFUSED", Identity, "the server of the shared objects does not know us, or does not let us";
+    DepotForeign, "S514", "DEPOT_FOREIGN", Unavailable, "the shared objects belong to another store";
+    DepotUnsafe, "S515", "DEPOT_UNSAFE", Unavailable, "the server of the shared objects writes over what is there";
     KeyMissing, "I601", "KEY_MISSING", Identity, "the key that signs the trail is not here";
     KeyInvalid, "I602", "KEY_INVALID", Identity, "a key file holds something else";
     DatabaseRefused, "I604", "DATABASE_REFUSED", Identity, "a database does not let us in";

@@ -32,6 +32,9 @@ impl State {
     /// Deletes expired checkpoints that are not pinned, and objects that nothing refers to.
     pub fn collect(&self, mode: Mode) -> Result<Collection, StateError> {
         let objects = self.objects_alone()?;
+        if objects.is_shared() {
+            return Err(StateError::NotCollected);
+        }
         let now = self.now();
         let all = self.list(&Selection::default())?;
         let (deleted, kept): (Vec<Snapshot>, Vec<Snapshot>) = all

@@ -146,6 +146,11 @@ pub enum StateError {
         /// What it may have.
         cap: u64,
     },
+    /// Objects that several machines share are not collected.
+    #[error(
+        "objects that several machines share are not collected: another machine may be about to refer to them"
+    )]
+    NotCollected,
     /// The checkpoint belongs to another directory.
     #[error("checkpoint `{id}` is of `{}`, not of `{}`", theirs.display(), here.display())]
     OtherWorkspace {

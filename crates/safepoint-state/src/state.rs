@@ -129,24 +129,32 @@ impl State {
         self.around.clock.now()
     }
 
-    fn object_options(&self) -> objects::Options {
-        objects::Options {
+    fn object_options(&self) -> Result<objects::Options, StateError> {
+        let shared = match self.trail.depot() {
+            Some(depot) => {
+                let store = Arc::clone(self.trail.store());
+                Some(objects::Shared::open(Arc::clone(depot), store)?)
+            }
+            None => None,
+        };
+        Ok(objects::Options {
             lock_timeout: self.around.lock_timeout,
             cap: self.around.cap,
             entropy: Arc::clone(&self.around.entropy),
-        }
+            shared,
+        })
     }
 
     /// The object store, for reading and adding.
     pub fn objects(&self) -> Result<Objects, StateError> {
         ready_threads();
-        Objects::open(&self.objects_directory(), &self.object_options())
+        Objects::open(&self.objects_directory(), &self.object_options()?)
     }
 
     /// The object store, for nobody else meanwhile.
     pub(crate) fn objects_alone(&self) -> Result<Objects, StateError> {
         ready_threads();
-        Objects::open_alone(&self.objects_directory(), &self.object_options())
+        Objects::open_alone(&self.objects_directory(), &self.object_options()?)
     }
 
     fn objects_directory(&self) -> PathBuf {

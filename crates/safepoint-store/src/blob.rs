@@ -1,18 +1,24 @@
 //! Blobs on disk: bytes kept under their own SHA-256 digest.
+//!
+//! Where there is a depot, the directory is a cache of it: a blob is in the
+//! depot before anybody is told its digest, and one that is missing here, or
+//! damaged, is fetched from there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use safepoint_model::Digest;
 
 use crate::durable::{self, Access};
-use crate::{StoreError, error::Said};
+use crate::{Depot, StoreError, error::Said};
 
 /// A directory of blobs. Each lies in a file named by its digest, in one of
 /// 256 directories, and is never changed.
 #[derive(Clone, Debug)]
 pub struct Blobs {
     directory: PathBuf,
+    depot: Option<Arc<Depot>>,
 }
 
 impl Blobs {
@@ -20,24 +26,59 @@ impl Blobs {
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
+            depot: None,
         }
+    }
+
+    /// The same, shared with other machines.
+    pub fn shared(self, depot: Arc<Depot>) -> Self {
+        Self {
+            depot: Some(depot),
+            ..self
+        }
+    }
+
+    /// Where they are shared, if they are.
+    pub fn depot(&self) -> Option<&Arc<Depot>> {
+        self.depot.as_ref()
     }
 
     /// Keeps `bytes` and tells under which digest. Durable when it returns.
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of_parts(&[bytes]);
+        if let Some(depot) = &self.depot {
+            // Even if it is here already: it may be from a time without a depot.
+            depot.create(&shared_name(&digest), bytes.to_vec())?;
+        }
         // Present is not enough: a damaged blob is written anew.
-        if self.get(&digest).is_ok_and(|found| found.is_some()) {
+        if self.get_local(&digest).is_ok_and(|found| found.is_some()) {
             return Ok(digest);
         }
-        let path = self.path(&digest);
-        durable::create_directory(path.parent().unwrap_or(Path::new(".")))?;
-        durable::write(&path, bytes, Access::Private)?;
+        self.keep(&digest, bytes)?;
         Ok(digest)
     }
 
     /// The bytes under `digest`, checked against it; `None` when there are none.
     pub fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        let local = self.get_local(digest);
+        let Some(depot) = &self.depot else {
+            return local;
+        };
+        if let Ok(Some(bytes)) = local {
+            return Ok(Some(bytes));
+        }
+        let name = shared_name(digest);
+        let Some(bytes) = depot.read(&name)? else {
+            return local; // why it is not to be had here
+        };
+        if Digest::of_parts(&[&bytes]) != *digest {
+            return Err(damaged(format!("{}/{name}", depot.place())));
+        }
+        self.keep(digest, &bytes)?;
+        Ok(Some(bytes))
+    }
+
+    fn get_local(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path(digest);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -47,17 +88,31 @@ impl Blobs {
         if Digest::of_parts(&[&bytes]) == *digest {
             Ok(Some(bytes))
         } else {
-            Err(StoreError::Corrupted {
-                place: path.display().to_string(),
-                cause: std::sync::Arc::new(Said("its content does not match its name".into())),
-            })
+            Err(damaged(path.display().to_string()))
         }
+    }
+
+    fn keep(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.path(digest);
+        durable::create_directory(path.parent().unwrap_or(Path::new(".")))?;
+        durable::write(&path, bytes, Access::Private)
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
         let name = digest.to_string();
         let (first, rest) = name.split_at(2);
         self.directory.join(first).join(rest)
+    }
+}
+
+fn shared_name(digest: &Digest) -> String {
+    format!("blobs/{digest}")
+}
+
+fn damaged(place: String) -> StoreError {
+    StoreError::Corrupted {
+        place,
+        cause: Arc::new(Said("its content does not match its name".into())),
     }
 }
 

@@ -125,6 +125,35 @@ pub enum StoreError {
     #[error("the change is recorded, but what follows a commit failed")]
     AfterCommit(#[source] Arc<StoreError>),
 
+    /// The server of the shared objects does not know us, or does not let us.
+    #[error("the shared objects `{place}` are refused to us")]
+    DepotRefused {
+        /// The depot.
+        place: String,
+        /// What the server said, or what is missing.
+        #[source]
+        cause: Cause,
+    },
+
+    /// The shared objects are those of another store.
+    #[error("the shared objects `{place}` belong to `{owner}`, not to this store")]
+    DepotForeign {
+        /// The depot.
+        place: String,
+        /// Whose it is.
+        owner: String,
+    },
+
+    /// The server of the shared objects cannot be relied on.
+    #[error("the shared objects `{place}` would not be safe")]
+    DepotUnsafe {
+        /// The depot.
+        place: String,
+        /// What it does wrong.
+        #[source]
+        cause: Cause,
+    },
+
     /// Another process has taken over a piece of background work.
     #[error("another process does the work `{name}` now")]
     LeaseLost {

@@ -1,5 +1,5 @@
-//! Where everything is kept: SQLite or PostgreSQL behind one interface, and
-//! blobs on disk.
+//! Where everything is kept: SQLite or PostgreSQL behind one interface, blobs
+//! on disk, and the depot in which several machines share them.
 //!
 //! The one promise made here is that what is written together is kept
 //! together: [`Store::write`] runs a closure inside one transaction, and many
@@ -8,6 +8,7 @@
 //! bring their own [`Component`] of migrations.
 
 pub mod blob;
+pub mod depot;
 pub mod durable;
 mod error;
 pub mod fault;
@@ -22,6 +23,7 @@ mod store;
 mod watch;
 
 pub use blob::Blobs;
+pub use depot::{Depot, DepotAddress, DepotAddressError};
 pub use error::{Cause, StoreError};
 pub use group::{AfterDurable, Durability, Seal};
 pub use lease::{Lease, Leases};

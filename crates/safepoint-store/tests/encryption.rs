@@ -1,7 +1,11 @@
 //! PostgreSQL over TLS. A small server in front of the real one ends the
 //! encryption, as a proxy in front of a database would.
 
-#![expect(clippy::unwrap_used, reason = "tests fail loudly")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests fail loudly, and write files"
+)]
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod support;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use safepoint_model::{Clock, Digest, Entropy, Timestamp};
-use safepoint_store::{Blobs, Component, Durability, Migration, Sql, Store, StoreError};
+use safepoint_store::{Blobs, Component, Depot, Durability, Migration, Sql, Store, StoreError};
 
 use crate::append::{Appender, Draft, Prepared, State, each_leaf_hash};
 use crate::dsse::Envelope;
@@ -113,6 +113,9 @@ impl Trail {
             None => origin::create(&store, around)?,
         };
         let signer = log.signer(&around.keys)?;
+        if let Some(depot) = around.blobs.depot() {
+            depot.claim(log.key.name());
+        }
         let (witness, copy) = log.witness(&store, around, &signer)?;
         let secret = signer.derive_secret("safepoint/redaction/v1");
         let appender = Arc::new(Appender {
@@ -187,6 +190,11 @@ impl Trail {
 
     pub(crate) fn witness(&self) -> &Witness {
         &self.appender.witness
+    }
+
+    /// Where objects are shared with other machines, if they are.
+    pub fn depot(&self) -> Option<&Arc<Depot>> {
+        self.appender.blobs.depot()
     }
 
     pub(crate) fn blobs(&self) -> &Blobs {

@@ -11,7 +11,7 @@ use safepoint_model::WorkspaceId;
 use safepoint_progress::{Place, Presence, Progress};
 use safepoint_state::git::Git;
 use safepoint_state::{End, Patterns, Provider, Rules, State, Workspace};
-use safepoint_store::{Blobs, Options, Store};
+use safepoint_store::{Blobs, Depot, Options, Store};
 use safepoint_trail::{Actor, LostStore, Surroundings, Trail};
 
 use crate::cli::Global;
@@ -216,7 +216,7 @@ impl Context {
         let store = Store::open(&self.settings.store.value, options)?;
         Ok(Trail::open(
             Arc::new(store),
-            &self.surroundings(lost_store),
+            &self.surroundings(lost_store)?,
         )?)
     }
 
@@ -523,15 +523,23 @@ impl Context {
         Ok(start.to_owned())
     }
 
-    fn surroundings(&self, lost_store: LostStore) -> Surroundings {
-        Surroundings {
+    fn surroundings(&self, lost_store: LostStore) -> Result<Surroundings, CliError> {
+        let blobs = Blobs::new(self.paths.data.join("blobs"));
+        let blobs = match &self.settings.objects.value {
+            None => blobs,
+            Some(address) => {
+                let variables = |name: &str| self.environment.text(name);
+                blobs.shared(Arc::new(Depot::open(address, &variables)?))
+            }
+        };
+        Ok(Surroundings {
             keys: self.paths.data.join("keys"),
             witnesses: self.paths.state.join("witness"),
-            blobs: Blobs::new(self.paths.data.join("blobs")),
+            blobs,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             lost_store,
-        }
+        })
     }
 
     /// The file that an `--out` means; `None` for standard output. Links are

@@ -310,6 +310,18 @@ fn explain_store(error: &StoreError) -> Explanation {
         StoreError::File { .. } | StoreError::Statement { .. } | StoreError::Column { .. } => {
             (Code::StoreFailed, "the cause above says what failed")
         }
+        StoreError::DepotRefused { .. } => (
+            Code::DepotRefused,
+            "nothing was changed: check the credentials in `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, and what they may do",
+        ),
+        StoreError::DepotForeign { .. } => (
+            Code::DepotForeign,
+            "nothing was changed: give each store a bucket or a prefix of its own in `SAFEPOINT_OBJECTS`",
+        ),
+        StoreError::DepotUnsafe { .. } => (
+            Code::DepotUnsafe,
+            "nothing was changed: use a server that heeds `If-None-Match` when an object is put",
+        ),
         StoreError::LeaseLost { .. } => (
             Code::StoreLocked,
             "nothing is lost: the other process goes on with it",
@@ -331,6 +343,9 @@ fn explain_store(error: &StoreError) -> Explanation {
         | StoreError::Foreign { place }
         | StoreError::Newer { place, .. }
         | StoreError::Unreachable { place, .. }
+        | StoreError::DepotRefused { place, .. }
+        | StoreError::DepotForeign { place, .. }
+        | StoreError::DepotUnsafe { place, .. }
         | StoreError::Statement { place, .. } => Some(place.clone()),
         StoreError::File { path, .. } => Some(path.display().to_string()),
         StoreError::Location(_)
@@ -527,6 +542,11 @@ fn explain_state(error: &StateError) -> Explanation {
             hint("`safepoint redo` brings back what was there before"),
         ),
         StateError::Unsupported(_) => (Code::Unsupported, None, None),
+        StateError::NotCollected => (
+            Code::Unsupported,
+            None,
+            hint("nothing was changed: what is in the bucket stays there"),
+        ),
         StateError::NoLeave { .. } => (Code::ConstraintViolated, None, None),
         StateError::CheckpointRequired { checkpoint, .. } => (
             Code::CheckpointRequired,

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use safepoint_store::{durable, fault};
 
-use super::index::Rearrangement;
+use super::index::{NewPack, Rearrangement};
 use super::writer::{Known, Writer};
 use super::{Objects, cut};
 use crate::{ContentId, StateError};
@@ -91,11 +91,9 @@ impl Objects {
                 continue;
             }
             collected.bytes += pack.bytes;
-            if let Some(closed) = self.move_objects(&pack.name, &kept)? {
-                collected.bytes = collected.bytes.saturating_sub(closed.bytes);
-                change
-                    .added
-                    .push((closed.name, closed.bytes, closed.objects));
+            for moved in self.move_objects(&pack.name, &kept)? {
+                collected.bytes = collected.bytes.saturating_sub(moved.1);
+                change.added.push(moved);
             }
             change.removed.push(pack.number);
             old_packs.push(self.pack_path(&pack.name));
@@ -121,7 +119,7 @@ impl Objects {
         let mut change = Rearrangement::default();
         for pack in self.index.packs()? {
             let path = self.pack_path(&pack.name);
-            let file = std::fs::File::open(&path).ok();
+            let file = self.pack_file(&pack).map(|(_, file)| file).ok();
             for block in self
                 .index
                 .of_pack(pack.number)?
@@ -147,9 +145,9 @@ impl Objects {
         &self,
         name: &str,
         kept: &[(ContentId, super::Place)],
-    ) -> Result<Option<super::writer::ClosedPack>, StateError> {
+    ) -> Result<Vec<NewPack>, StateError> {
         if kept.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let path = self.pack_path(name);
         let file =

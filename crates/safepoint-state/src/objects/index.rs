@@ -15,10 +15,17 @@ use crate::{ContentId, StateError};
 
 const COMPONENT: Component = Component {
     name: "objects",
-    migrations: &[Migration {
-        sqlite: include_str!("../../migrations/objects.1.sql"),
-        postgres: "", // packs are local files, and so is their index
-    }],
+    // Packs are local files, and so is their index.
+    migrations: &[
+        Migration {
+            sqlite: include_str!("../../migrations/objects.1.sql"),
+            postgres: "",
+        },
+        Migration {
+            sqlite: include_str!("../../migrations/objects.2.sql"),
+            postgres: "",
+        },
+    ],
 };
 
 /// A pack as the index knows it.
@@ -27,6 +34,8 @@ pub(super) struct KnownPack {
     pub(super) number: i64,
     pub(super) name: String,
     pub(super) bytes: u64,
+    /// Its name in the depot, if it is there.
+    pub(super) shared_as: Option<ContentId>,
 }
 
 /// An object's pack, and where it lies in it.
@@ -82,13 +91,14 @@ impl Index {
         Ok(self.store.read(|sql| {
             query_all(
                 sql,
-                "SELECT number, name, bytes FROM object_packs ORDER BY number",
+                "SELECT number, name, bytes, shared_as FROM object_packs ORDER BY number",
                 &[],
                 |row| {
                     Ok(KnownPack {
                         number: row.integer(0)?,
                         name: row.text(1)?.to_owned(),
                         bytes: u64::try_from(row.integer(2)?).unwrap_or(0),
+                        shared_as: row.optional_text(3)?.and_then(|name| name.parse().ok()),
                     })
                 },
             )
@@ -142,17 +152,55 @@ impl Index {
     /// Adds a pack with its objects. Those that another process added first stay where they are.
     pub(super) fn add(
         &self,
-        name: &str,
-        bytes: u64,
-        objects: &[(ContentId, Place)],
+        (name, bytes, objects): &NewPack,
+        shared_as: Option<ContentId>,
     ) -> Result<(), StateError> {
         let mut sorted: Vec<_> = objects.iter().collect();
         sorted.sort_unstable_by_key(|(id, _)| *id); // the tree of the index grows at one end
         Ok(self.store.write(Durability::Sync, |sql| {
-            let pack = add_pack(sql, name, bytes)?;
+            let pack = add_pack(sql, name, *bytes)?;
             for (id, place) in sorted {
                 add_place(sql, Clash::Keep, *id, pack, *place)?;
             }
+            shared_as.map_or(Ok(()), |shared_as| note_shared(sql, pack, shared_as))
+        })?)
+    }
+
+    /// Notes that a pack lies in the depot.
+    pub(super) fn shared(&self, pack: i64, name: ContentId) -> Result<(), StateError> {
+        Ok(self
+            .store
+            .write(Durability::Sync, |sql| note_shared(sql, pack, name))?)
+    }
+
+    /// How much of the list of shared packs is known.
+    pub(super) fn learned(&self) -> Result<i64, StateError> {
+        let found = self.store.read(|sql| {
+            query_one(sql, "SELECT number FROM object_learned", &[], |row| {
+                row.integer(0)
+            })
+        })?;
+        Ok(found.unwrap_or(0))
+    }
+
+    /// Adds packs that others have shared, and notes how much of their list is known.
+    pub(super) fn learn(
+        &self,
+        packs: &[(ContentId, NewPack)],
+        learned: i64,
+    ) -> Result<(), StateError> {
+        Ok(self.store.write(Durability::Sync, |sql| {
+            for (shared_as, (name, bytes, objects)) in packs {
+                let pack = add_pack(sql, name, *bytes)?;
+                for (id, place) in objects {
+                    add_place(sql, Clash::Keep, *id, pack, *place)?;
+                }
+                note_shared(sql, pack, *shared_as)?;
+            }
+            sql.execute(
+                "UPDATE object_learned SET number = ?1 WHERE number < ?1",
+                &[Value::Integer(learned)],
+            )?;
             Ok::<_, StoreError>(())
         })?)
     }
@@ -255,6 +303,14 @@ fn add_pack(sql: &mut dyn Sql, name: &str, bytes: u64) -> Result<i64, StoreError
         |row| row.integer(0),
     )?;
     Ok(number.unwrap_or_default())
+}
+
+fn note_shared(sql: &mut dyn Sql, pack: i64, name: ContentId) -> Result<(), StoreError> {
+    sql.execute(
+        "UPDATE object_packs SET shared_as = ?2 WHERE number = ?1",
+        &[Value::Integer(pack), Value::Text(&name.to_string())],
+    )
+    .map(drop)
 }
 
 /// What becomes of an object that has a place already.

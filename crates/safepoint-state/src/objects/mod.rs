@@ -8,11 +8,12 @@ mod collect;
 mod index;
 mod pack;
 mod reader;
+mod shared;
 mod writer;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use safepoint_model::Entropy;
@@ -20,13 +21,14 @@ use safepoint_store::{StoreError, durable};
 
 pub(crate) use chunk::LARGE;
 pub use collect::{Collected, Mode, Usage};
-use index::Index;
+use index::{Index, KnownPack, Located};
 use pack::Place;
 pub use reader::{Content, Reader};
+pub use shared::{FAULT_POINTS as SHARED_FAULT_POINTS, Shared};
 pub use writer::{LargeWriter, Writer};
 
-use crate::StateError;
 use crate::lock::{self, Hold};
+use crate::{ContentId, StateError};
 
 /// How the object store is opened.
 #[derive(Clone)]
@@ -37,6 +39,8 @@ pub struct Options {
     pub cap: Option<u64>,
     /// Random bytes, for the names of packs.
     pub entropy: Arc<dyn Entropy>,
+    /// Where packs are shared with other machines, if they are.
+    pub shared: Option<Shared>,
 }
 
 /// The object store of one user.
@@ -46,6 +50,8 @@ pub struct Objects {
     options: Options,
     /// What all packs had when the store was opened.
     used: u64,
+    /// Held while a pack is fetched: many threads miss it at once.
+    fetching: Mutex<()>,
     /// Kept for as long as this is open.
     _lock: File,
 }
@@ -91,20 +97,80 @@ impl Objects {
             }
             other => other?,
         };
-        let mut known = index.packs()?;
-        if known.is_empty() {
-            // What caches remember of an index that was lost must not be trusted.
-            index.renew(options)?;
-            rebuild(&index, &packs)?;
-            known = index.packs()?;
-        }
-        Ok(Self {
+        let known = index.packs()?;
+        let mut objects = Self {
             directory: directory.to_owned(),
             index,
             options: options.clone(),
-            used: known.iter().map(|pack| pack.bytes).sum(),
+            used: 0,
+            fetching: Mutex::default(),
             _lock: lock,
-        })
+        };
+        if known.is_empty() {
+            // What caches remember of an index that was lost must not be trusted.
+            objects.index.renew(options)?;
+            rebuild(&objects.index, &packs)?;
+        }
+        objects.share_all()?;
+        if known.is_empty() {
+            // What others have stored need not be stored again.
+            objects.learn()?.map_or(Ok(()), Err)?;
+        }
+        objects.used = objects.index.packs()?.iter().map(|pack| pack.bytes).sum();
+        Ok(objects)
+    }
+
+    /// Whether other machines have these objects too.
+    pub fn is_shared(&self) -> bool {
+        self.options.shared.is_some()
+    }
+
+    /// Where these objects lie, in the same order; asks what others have stored where some are
+    /// not known.
+    fn find(&self, ids: &[ContentId]) -> Result<Vec<Option<Located>>, StateError> {
+        let found = self.index.find(ids.iter().copied())?;
+        if self.options.shared.is_none() || found.iter().all(Option::is_some) {
+            return Ok(found);
+        }
+        let failure = self.learn()?;
+        let found = self.index.find(ids.iter().copied())?;
+        match failure {
+            Some(error) if found.iter().any(Option::is_none) => Err(error),
+            _ => Ok(found),
+        }
+    }
+
+    /// The file of a pack, fetched where it is not here.
+    fn pack_file(&self, pack: &KnownPack) -> Result<(PathBuf, File), StateError> {
+        let path = self.pack_path(&pack.name);
+        let open = || match File::open(&path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StateError::file("read", &path, error)),
+        };
+        let found = match (open()?, &self.options.shared, pack.shared_as) {
+            (None, Some(shared), Some(name)) => {
+                let _turn = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+                if open()?.is_none() {
+                    shared.fetch(name, &path)?;
+                }
+                open()?
+            }
+            (found, ..) => found,
+        };
+        match found {
+            Some(file) => Ok((path, file)),
+            None => Err(StateError::damaged(&path, "it is gone".into())),
+        }
+    }
+
+    /// Fetches a pack again whose file here is damaged; `None` where there is no other.
+    fn pack_anew(&self, pack: &KnownPack) -> Result<Option<(PathBuf, File)>, StateError> {
+        let (Some(shared), Some(name)) = (&self.options.shared, pack.shared_as) else {
+            return Ok(None);
+        };
+        shared.fetch(name, &self.pack_path(&pack.name))?;
+        self.pack_file(pack).map(Some)
     }
 
     /// A number that changes whenever objects are deleted.

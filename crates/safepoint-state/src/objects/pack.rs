@@ -272,20 +272,38 @@ pub(super) fn read_list(file: &File, path: &Path) -> Result<Vec<(ContentId, Plac
         .checked_sub(TRAILER as u64)
         .ok_or_else(|| damaged("it is too short"))?;
     read_exact_at(file, path, &mut trailer, trailer_at)?;
-    let (length, rest) = trailer.split_at(8);
-    let (digest, end) = rest.split_at(32);
-    let length = u64::from_le_bytes(length.try_into().unwrap_or_default());
-    if end != END || length % LISTED as u64 != 0 || length > trailer_at {
-        return Err(damaged("it does not end like a pack"));
+    let length = length_in(&trailer)
+        .filter(|length| *length <= trailer_at)
+        .ok_or_else(|| damaged("it does not end like a pack"))?;
+    let whole = length + TRAILER as u64;
+    let mut list = vec![0; usize::try_from(whole).unwrap_or(usize::MAX)];
+    read_exact_at(file, path, &mut list, size - whole)?;
+    decode_list(&list).ok_or_else(|| damaged("its list is not what was written"))
+}
+
+/// The list at the end of a pack that is in memory, trailer included.
+pub(super) fn list_of<'p>(pack: &'p [u8], path: &Path) -> Result<&'p [u8], StateError> {
+    let found = || {
+        let length = usize::try_from(length_in(pack.last_chunk::<TRAILER>()?)?).ok()?;
+        pack.get(pack.len().checked_sub(length.checked_add(TRAILER)?)?..)
+    };
+    found().ok_or_else(|| StateError::damaged(path, "it does not end like a pack".to_owned()))
+}
+
+/// The length of the list that a trailer tells of.
+fn length_in(trailer: &[u8; TRAILER]) -> Option<u64> {
+    let length = u64::from_le_bytes(*trailer.first_chunk()?);
+    (trailer.ends_with(END) && length % LISTED as u64 == 0).then_some(length)
+}
+
+/// Reads a list, trailer included.
+pub(super) fn decode_list(list: &[u8]) -> Option<Vec<(ContentId, Place)>> {
+    let (entries, trailer) = list.split_last_chunk::<TRAILER>()?;
+    let digest = trailer.get(8..40)?;
+    if length_in(trailer)? != entries.len() as u64 || ContentId::of(entries).as_bytes() != digest {
+        return None;
     }
-    let mut list = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-    read_exact_at(file, path, &mut list, trailer_at - length)?;
-    if ContentId::of(&list).as_bytes() != digest {
-        return Err(damaged("its list is not what was written"));
-    }
-    list.chunks_exact(LISTED)
-        .map(|entry| decode_listed(entry).ok_or_else(|| damaged("its list cannot be read")))
-        .collect()
+    entries.chunks_exact(LISTED).map(decode_listed).collect()
 }
 
 fn decode_listed(entry: &[u8]) -> Option<(ContentId, Place)> {

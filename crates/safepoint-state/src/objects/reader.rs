@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::index::Located;
+use super::index::{KnownPack, Located};
 use super::pack::{self, Form};
 use super::{Objects, cut};
 use crate::{ContentId, StateError};
@@ -121,8 +121,7 @@ impl<'a> Reader<'a> {
     pub fn find(&self, id: ContentId) -> Result<Content<'_>, StateError> {
         let located = self
             .objects
-            .index
-            .find([id])?
+            .find(&[id])?
             .into_iter()
             .next()
             .flatten()
@@ -146,7 +145,8 @@ impl<'a> Reader<'a> {
         wanted: Vec<(ContentId, T)>,
         take: impl Fn(T, &Content<'_>) -> Result<(), StateError> + Sync,
     ) -> Result<(), StateError> {
-        let found = self.objects.index.find(wanted.iter().map(|(id, _)| *id))?;
+        let ids: Vec<ContentId> = wanted.iter().map(|(id, _)| *id).collect();
+        let found = self.objects.find(&ids)?;
         let mut located = Vec::with_capacity(wanted.len());
         for ((id, tag), found) in wanted.into_iter().zip(found) {
             located.push((found.ok_or(StateError::Missing { id })?, id, tag));
@@ -199,10 +199,25 @@ impl<'a> Reader<'a> {
             return Ok(Arc::clone(block));
         }
         let open = self.open(pack)?;
-        let block = Arc::new(pack::read_block(&open.file, &open.path, at)?);
+        let block = match pack::read_block(&open.file, &open.path, at) {
+            Err(damaged @ StateError::Damaged { .. }) => self.block_anew(pack, at, damaged)?,
+            other => other?,
+        };
+        let block = Arc::new(block);
         let mut blocks = lock(&self.blocks);
         blocks.push_front((key, Arc::clone(&block)));
         blocks.truncate(KEPT_BLOCKS);
+        Ok(block)
+    }
+
+    /// A block of a pack that is damaged here, from where others have it.
+    fn block_anew(&self, number: i64, at: u64, damaged: StateError) -> Result<Vec<u8>, StateError> {
+        let pack = self.known(number)?;
+        let Some((path, file)) = self.objects.pack_anew(&pack)? else {
+            return Err(damaged);
+        };
+        let block = pack::read_block(&file, &path, at)?;
+        lock(&self.packs).insert(number, Arc::new(OpenPack { path, file }));
         Ok(block)
     }
 
@@ -210,23 +225,21 @@ impl<'a> Reader<'a> {
         if let Some(open) = lock(&self.packs).get(&number) {
             return Ok(Arc::clone(open));
         }
-        let known = self.objects.index.packs()?;
-        let name = known
-            .into_iter()
-            .find(|pack| pack.number == number)
-            .map(|pack| pack.name)
-            .unwrap_or_else(|| format!("unknown-{number}"));
-        let path = self.objects.pack_path(&name);
-        let file = File::open(&path).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
-                StateError::damaged(&path, "it is gone".into())
-            } else {
-                StateError::file("read", &path, error)
-            }
-        })?;
+        let (path, file) = self.objects.pack_file(&self.known(number)?)?;
         let open = Arc::new(OpenPack { path, file });
         lock(&self.packs).insert(number, Arc::clone(&open));
         Ok(open)
+    }
+
+    fn known(&self, number: i64) -> Result<KnownPack, StateError> {
+        let known = self.objects.index.packs()?;
+        let found = known.into_iter().find(|pack| pack.number == number);
+        Ok(found.unwrap_or_else(|| KnownPack {
+            number,
+            name: format!("unknown-{number}"),
+            bytes: 0,
+            shared_as: None,
+        }))
     }
 }
 

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use safepoint_store::durable::{Access, Replacement};
+use safepoint_store::durable::{self, Access, Replacement};
 use safepoint_store::fault;
 
 use super::Objects;
 use super::chunk::{self, LARGE};
+use super::index::NewPack;
 use super::pack::{self, Form, Place};
 use crate::{ContentId, StateError};
 
@@ -19,6 +20,8 @@ const BATCH_BYTES: usize = 1 << 20;
 const BATCH_OBJECTS: usize = 512;
 /// Small objects fill blocks of about this size.
 const BLOCK: usize = 256 << 10;
+/// A pack that is shared is sent in one piece, and held in memory for it.
+const LARGEST_SHARED: u64 = 64 << 20;
 
 /// Everything that one checkpoint adds.
 pub struct Writer<'a> {
@@ -31,6 +34,8 @@ pub struct Writer<'a> {
     /// What this writer has taken already, so that one content is stored once.
     taken: Mutex<HashSet<ContentId>>,
     pack: Mutex<Option<OpenPack>>,
+    /// Packs that were full.
+    closed: Mutex<Vec<NewPack>>,
     known: Known,
 }
 
@@ -41,13 +46,6 @@ pub(super) enum Known {
     Skip,
     /// They are: they move from a pack that goes away, or there are none.
     Move,
-}
-
-/// A pack that is durable, whole, and not yet in the index.
-pub(super) struct ClosedPack {
-    pub(super) name: String,
-    pub(super) bytes: u64,
-    pub(super) objects: Vec<(ContentId, Place)>,
 }
 
 #[derive(Default)]
@@ -75,6 +73,7 @@ impl<'a> Writer<'a> {
             trees: Mutex::default(),
             taken: Mutex::default(),
             pack: Mutex::new(None),
+            closed: Mutex::default(),
         }
     }
 
@@ -193,6 +192,14 @@ impl<'a> Writer<'a> {
             ));
         }
         open.length += block.len() as u64;
+        if self.objects.is_shared() && open.length >= LARGEST_SHARED {
+            let full = pack.take();
+            drop(pack);
+            if let Some(full) = full {
+                let closed = full.close()?;
+                lock(&self.closed).push(closed);
+            }
+        }
         Ok(())
     }
 
@@ -211,43 +218,58 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes what is waiting, makes all of it durable, reads it back, and
-    /// lets it be found. Returns how many bytes the store grew by.
+    /// lets it be found, here and by others. Returns how many bytes the store grew by.
     pub fn finish(self) -> Result<u64, StateError> {
         let objects = self.objects;
-        let Some(closed) = self.close()? else {
-            return Ok(0); // nothing was new
-        };
-        objects
-            .index
-            .add(&closed.name, closed.bytes, &closed.objects)?;
-        fault::point("objects.indexed");
-        Ok(closed.bytes)
+        let mut grown = 0;
+        for closed in self.close()? {
+            let shared_as = match &objects.options.shared {
+                Some(shared) => {
+                    let path = objects.pack_path(&closed.0);
+                    let name = shared.share(&path).inspect_err(|_| {
+                        // What others cannot have must not be found here either.
+                        let _ = durable::remove(&path);
+                    })?;
+                    Some(name)
+                }
+                None => None,
+            };
+            objects.index.add(&closed, shared_as)?;
+            fault::point("objects.indexed");
+            grown += closed.1;
+        }
+        Ok(grown)
     }
 
-    /// The same without letting it be found.
-    pub(super) fn close(self) -> Result<Option<ClosedPack>, StateError> {
+    /// The same without letting it be found. Empty when nothing was new.
+    pub(super) fn close(self) -> Result<Vec<NewPack>, StateError> {
         for waiting in self.waiting.iter().chain([&self.trees]) {
             let batch = std::mem::take(&mut *lock(waiting));
             self.store(batch)?;
         }
-        let Some(mut open) = lock(&self.pack).take() else {
-            return Ok(None);
-        };
-        let list = pack::encode_list(&open.objects);
-        open.file.write(&list)?;
+        let mut closed = std::mem::take(&mut *lock(&self.closed));
+        if let Some(open) = lock(&self.pack).take() {
+            closed.push(open.close()?);
+        }
+        Ok(closed)
+    }
+}
+
+impl OpenPack {
+    /// Makes the pack durable and whole, and reads it back.
+    fn close(mut self) -> Result<NewPack, StateError> {
+        let list = pack::encode_list(&self.objects);
+        self.file.write(&list)?;
         fault::point("objects.written");
-        open.file.finish()?;
+        self.file.finish()?;
         fault::point("objects.packed");
-        if let Err(error) = check(&open.path, &open.objects) {
+        if let Err(error) = check(&self.path, &self.objects) {
             // What cannot be read back must not be there at all.
-            let _ = safepoint_store::durable::remove(&open.path);
+            let _ = durable::remove(&self.path);
             return Err(error);
         }
-        Ok(Some(ClosedPack {
-            name: open.name,
-            bytes: open.length + list.len() as u64,
-            objects: open.objects,
-        }))
+        let bytes = self.length + list.len() as u64;
+        Ok((self.name, bytes, self.objects))
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum CheckpointMode {
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
     pub(crate) store: Option<String>,
+    /// Where objects are shared with other machines.
+    pub(crate) objects: Option<String>,
     pub(crate) lock_timeout: Option<Span>,
     pub(crate) checkpoint: Option<CheckpointMode>,
     pub(crate) hold_timeout: Option<Span>,
@@ -123,6 +125,7 @@ impl File {
         Ok(Self {
             object_cap,
             store: environment.text("SAFEPOINT_STORE"),
+            objects: environment.text("SAFEPOINT_OBJECTS"),
             lock_timeout: span("SAFEPOINT_LOCK_TIMEOUT")?,
             checkpoint,
             hold_timeout: span("SAFEPOINT_HOLD_TIMEOUT")?,

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use safepoint_model::Span;
-use safepoint_store::Location;
+use safepoint_store::{DepotAddress, DepotAddressError, Location};
 use serde::Serialize;
 
 pub(crate) use file::{CheckpointMode, File, StateProvider};
@@ -79,6 +79,8 @@ impl<T> Setting<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) store: Setting<Location>,
+    /// Where objects are shared with other machines, if they are.
+    pub(crate) objects: Setting<Option<DepotAddress>>,
     pub(crate) lock_timeout: Setting<Span>,
     pub(crate) checkpoint: Setting<CheckpointMode>,
     pub(crate) hold_timeout: Setting<Span>,
@@ -132,6 +134,14 @@ impl Settings {
             });
         }
 
+        if project.objects.is_some() {
+            return Err(CliError::Invalid {
+                message: "a project's `safepoint.yaml` must not choose where objects are shared"
+                    .into(),
+                suggestion: "remove `objects` from it; set it in your own settings or by `SAFEPOINT_OBJECTS`",
+            });
+        }
+
         if project.object_cap.is_some()
             || !project.seal_to.is_empty()
             || project.public_url.is_some()
@@ -147,7 +157,23 @@ impl Settings {
             let location = text.map(|text| text.parse::<Location>()).transpose()?;
             Ok(location.map(|location| location.based_on(sources.workspace)))
         };
+        let objects = |text: Option<String>| -> Result<Option<Option<DepotAddress>>, CliError> {
+            let address = text.map(|text| text.parse()).transpose();
+            let address = address.map_err(|error: DepotAddressError| CliError::Invalid {
+                message: error.to_string(),
+                suggestion: "for example `SAFEPOINT_OBJECTS=s3://team-safepoint/objects`",
+            })?;
+            Ok(address.map(Some))
+        };
         Ok(Self {
+            objects: Setting::strongest(
+                [
+                    (Origin::Managed, objects(managed.objects)?),
+                    (Origin::Environment, objects(environment.objects)?),
+                    (Origin::User, objects(user.objects)?),
+                ],
+                None,
+            ),
             store: Setting::strongest(
                 [
                     (Origin::Managed, location(managed.store)?),
