@@ -53,6 +53,15 @@ pub enum TrailError {
         cause: NoteError,
     },
 
+    /// The key that was given is that of another trail.
+    #[error("the key in `{}` is not the one that signs the trail `{origin}`", path.display())]
+    KeyOther {
+        /// The log of the store.
+        origin: String,
+        /// The file.
+        path: PathBuf,
+    },
+
     /// The store at this place is empty, but a trail was kept for it here.
     #[error(
         "the store `{place}` is empty, but the trail `{origin}` with {size} entries was kept there"

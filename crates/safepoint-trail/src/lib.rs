@@ -19,6 +19,7 @@ mod names;
 pub mod note;
 mod origin;
 pub mod proof;
+mod published;
 mod query;
 pub mod redact;
 mod shape;
@@ -35,6 +36,7 @@ pub use entry::{ENTRY_TAG, Entry, LARGEST_BODY};
 pub use error::TrailError;
 pub use names::{Actor, FixedKind, Kind, NameError, Stream};
 pub use origin::Copy;
+pub use published::Published;
 pub use query::{
     Brief, FieldFilter, Query, each_brief, end, entry_at, newest_of, newest_time, page_of,
     page_of_kinds,

@@ -11,6 +11,7 @@ use crate::TrailError;
 use crate::append::each_leaf_hash;
 use crate::head::{Head, SignedHead};
 use crate::note::{PublicKey, Signer};
+use crate::published;
 use crate::stored::{StoredHead, write_head};
 use crate::trail::{LostStore, Surroundings};
 use crate::tree::Frontier;
@@ -54,7 +55,10 @@ impl Log {
     }
 
     fn key_path(&self, keys: &Path) -> PathBuf {
-        keys.join(format!("{}.key", self.id))
+        match is_given(keys) {
+            true => keys.to_owned(),
+            false => keys.join(format!("{}.key", self.id)),
+        }
     }
 
     fn witness_path(&self, witnesses: &Path) -> PathBuf {
@@ -65,32 +69,20 @@ impl Log {
     pub(crate) fn signer(&self, keys: &Path) -> Result<Signer, TrailError> {
         let path = self.key_path(keys);
         let origin = self.key.name().to_owned();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(TrailError::KeyMissing { origin, path });
-            }
-            Err(error) => {
-                return Err(TrailError::KeyUnreadable {
-                    origin,
-                    path,
-                    error,
-                });
-            }
+        let Some(signer) = read_key(&path, &origin)? else {
+            return Err(TrailError::KeyMissing { origin, path });
         };
-        let signer = Signer::parse(&text).map_err(|cause| TrailError::KeyInvalid {
-            origin,
-            path,
-            cause,
-        })?;
-        if *signer.public() != self.key {
-            // The key file is ours and outside the database: it is the database that is wrong.
-            return Err(TrailError::Tampered(Bad::at(
-                0,
-                "the database names another key than the one that signs this trail",
-            )));
+        if *signer.public() == self.key {
+            return Ok(signer);
         }
-        Ok(signer)
+        if is_given(keys) {
+            return Err(TrailError::KeyOther { origin, path });
+        }
+        // The key file is ours and outside the database: it is the database that is wrong.
+        Err(TrailError::Tampered(Bad::at(
+            0,
+            "the database names another key than the one that signs this trail",
+        )))
     }
 
     /// The copy outside the database, taken from the database where this
@@ -107,8 +99,34 @@ impl Log {
                 remember_place(&directory, &place_of(store.location()))?;
                 Ok((witness, Copy::Kept))
             }
-            None => Ok((adopt(store, &directory, signer)?, Copy::MadeAnew)),
+            None => Ok((adopt(store, around, &directory, signer)?, Copy::MadeAnew)),
         }
+    }
+}
+
+/// Whether this is the one key file of a deployment, and not a directory of keys.
+fn is_given(keys: &Path) -> bool {
+    keys.extension().is_some_and(|end| end == "key")
+}
+
+/// The key in a file; `None` when there is none.
+fn read_key(path: &Path, origin: &str) -> Result<Option<Signer>, TrailError> {
+    let (origin, path) = (origin.to_owned(), path.to_owned());
+    match std::fs::read_to_string(&path) {
+        Ok(text) => match Signer::parse(&text) {
+            Ok(signer) => Ok(Some(signer)),
+            Err(cause) => Err(TrailError::KeyInvalid {
+                origin,
+                path,
+                cause,
+            }),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(TrailError::KeyUnreadable {
+            origin,
+            path,
+            error,
+        }),
     }
 }
 
@@ -169,16 +187,7 @@ pub(crate) fn create(store: &Store, around: &Surroundings) -> Result<Log, TrailE
                 size: other.head.size(),
             });
         }
-        let id = LogId::generate(&*around.entropy)?;
-        let signer = Signer::generate(&format!("safepoint/{id}"), &*around.entropy)?;
-        let key = signer.public().clone();
-        let log = Log { key, id };
-        durable::create_directory(&around.keys)?;
-        durable::write(
-            &log.key_path(&around.keys),
-            format!("{}\n", signer.to_text()).as_bytes(),
-            Access::Private,
-        )?;
+        let (log, signer) = begin(store, around)?;
         fault::point("create.key_written");
         let head = empty_head(&signer);
         let directory = log.witness_path(&around.witnesses);
@@ -197,9 +206,55 @@ pub(crate) fn create(store: &Store, around: &Surroundings) -> Result<Log, TrailE
     })
 }
 
+/// The key of a new log: the one that was given, or a new one.
+fn begin(store: &Store, around: &Surroundings) -> Result<(Log, Signer), TrailError> {
+    let given = match is_given(&around.keys) {
+        true => read_key(&around.keys, "of this store")?,
+        false => None,
+    };
+    if let Some(signer) = given {
+        let log = Log::new(signer.public().clone()).ok_or_else(|| TrailError::KeyOther {
+            origin: signer.public().name().to_owned(),
+            path: around.keys.clone(),
+        })?;
+        // A key signs one log. What was published with it is another one, or this one's past.
+        if let Some(depot) = around.blobs.depot() {
+            depot.claim(log.key.name());
+            if let Some(head) = published::newest(depot, &log.key)? {
+                return Err(TrailError::StoreLost {
+                    place: store.location().to_string(),
+                    origin: log.key.name().to_owned(),
+                    size: head.size(),
+                });
+            }
+        }
+        return Ok((log, signer));
+    }
+    let id = LogId::generate(&*around.entropy)?;
+    let signer = Signer::generate(&format!("safepoint/{id}"), &*around.entropy)?;
+    let key = signer.public().clone();
+    let log = Log { key, id };
+    let path = log.key_path(&around.keys);
+    if let Some(directory) = path.parent() {
+        durable::create_directory(directory)?;
+    }
+    let text = format!("{}\n", signer.to_text());
+    durable::write(&path, text.as_bytes(), Access::Private)?;
+    Ok((log, signer))
+}
+
 /// Takes up the log of a store for which this machine has the key, but no copy outside.
-fn adopt(store: &Store, directory: &Path, signer: &Signer) -> Result<Witness, TrailError> {
+fn adopt(
+    store: &Store,
+    around: &Surroundings,
+    directory: &Path,
+    signer: &Signer,
+) -> Result<Witness, TrailError> {
     let key = signer.public();
+    let published = match around.blobs.depot() {
+        Some(depot) => published::newest(depot, key)?,
+        None => None,
+    };
     // Under the write lock, so that two processes do not make one copy.
     store.write(Durability::Sync, |sql| {
         if let Some(witness) = Witness::open(directory, key)? {
@@ -208,6 +263,10 @@ fn adopt(store: &Store, directory: &Path, signer: &Signer) -> Result<Witness, Tr
         let stored = StoredHead::read(sql)?
             .ok_or_else(|| StoreError::seal(Bad::at(0, "the head in the database is gone")))?;
         let head = SignedHead::open(&stored.note, key)?;
+        // Before anything is kept: what is kept is believed from then on.
+        if let Some(published) = &published {
+            published::check(sql, published, head.size())?;
+        }
         let place = place_of(store.location());
         let witness = Witness::create(directory, key, &place, &empty_head(signer))?;
         witness.advance(&head, |from, take| {
@@ -254,11 +313,15 @@ fn others(
             continue;
         }
         let id = directory.file_name().unwrap_or_default().to_string_lossy();
-        let path = around.keys.join(format!("{id}.key"));
+        let path = match is_given(&around.keys) {
+            true => around.keys.clone(),
+            false => around.keys.join(format!("{id}.key")),
+        };
         let Some(signer) = std::fs::read_to_string(path)
             .ok()
             .and_then(|text| Signer::parse(&text).ok())
             .filter(|signer| present != Some(signer.public()))
+            .filter(|signer| signer.public().name() == format!("safepoint/{id}"))
         else {
             continue;
         };

@@ -38,7 +38,8 @@ pub enum LostStore {
 /// Everything a trail needs besides its store.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// Where private keys are.
+    /// Where private keys are: a directory; or the one key file of a deployment, if its name
+    /// ends with `.key`.
     pub keys: PathBuf,
     /// Where copies of heads are kept, outside the database.
     pub witnesses: PathBuf,

@@ -313,6 +313,7 @@ impl Context {
         } = &self.paths;
         [config, data, state, runtime]
             .into_iter()
+            .chain(&self.settings.key.value)
             .map(|place| std::fs::canonicalize(place).unwrap_or_else(|_| place.clone()))
             .collect()
     }
@@ -533,7 +534,10 @@ impl Context {
             }
         };
         Ok(Surroundings {
-            keys: self.paths.data.join("keys"),
+            keys: match &self.settings.key.value {
+                Some(file) => file.clone(),
+                None => self.paths.data.join("keys"),
+            },
             witnesses: self.paths.state.join("witness"),
             blobs,
             clock: Arc::new(SystemClock),

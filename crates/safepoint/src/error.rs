@@ -405,6 +405,13 @@ fn explain_trail(error: &TrailError) -> Explanation {
             Some(path.display().to_string()),
             hint("restore the key file from a backup"),
         ),
+        TrailError::KeyOther { path, .. } => (
+            Code::KeyInvalid,
+            Some(path.display().to_string()),
+            hint(
+                "nothing was changed: all machines that share a store need the same key file in `SAFEPOINT_KEY`",
+            ),
+        ),
         TrailError::StoreLost { place, .. } => (
             Code::StoreLost,
             Some(place.clone()),

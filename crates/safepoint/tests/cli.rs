@@ -607,6 +607,13 @@ fn su_02_what_is_printed_fits_its_schema() {
         }
         checked.push(name);
     }
+    let mut publish = env.command(&["--json", "trail", "publish"]);
+    let depot = format!("file://{}", env.root().join("depot").display());
+    let published = publish.env("SAFEPOINT_OBJECTS", depot).output().unwrap();
+    let published = serde_json::from_slice(&published.stdout).unwrap();
+    let validator = jsonschema::validator_for(&schemas["trail-publish"]).unwrap();
+    assert!(validator.is_valid(&published), "{published}");
+    checked.push("trail-publish");
     for name in schemas.as_object().unwrap().keys() {
         assert!(checked.contains(&name.as_str()), "{name} is not checked");
     }

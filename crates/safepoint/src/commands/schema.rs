@@ -120,6 +120,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("trail-head", schema_for!(trail::head::HeadDocument)),
         ("trail-list", schema_for!(trail::list::Page)),
         ("trail-prove", schema_for!(trail::prove::Proof)),
+        ("trail-publish", schema_for!(trail::publish::PublishReply)),
         ("trail-tiles", schema_for!(trail::tiles::TilesReply)),
         ("trail-verify", schema_for!(trail::verify::Verdict)),
         ("trail-witness", schema_for!(trail::witness::WitnessReply)),

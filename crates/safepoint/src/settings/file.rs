@@ -30,6 +30,8 @@ pub(crate) struct File {
     pub(crate) store: Option<String>,
     /// Where objects are shared with other machines.
     pub(crate) objects: Option<String>,
+    /// The one key file of a deployment.
+    pub(crate) key: Option<PathBuf>,
     pub(crate) lock_timeout: Option<Span>,
     pub(crate) checkpoint: Option<CheckpointMode>,
     pub(crate) hold_timeout: Option<Span>,
@@ -126,6 +128,7 @@ impl File {
             object_cap,
             store: environment.text("SAFEPOINT_STORE"),
             objects: environment.text("SAFEPOINT_OBJECTS"),
+            key: environment.path("SAFEPOINT_KEY"),
             lock_timeout: span("SAFEPOINT_LOCK_TIMEOUT")?,
             checkpoint,
             hold_timeout: span("SAFEPOINT_HOLD_TIMEOUT")?,

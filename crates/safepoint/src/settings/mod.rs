@@ -81,6 +81,8 @@ pub(crate) struct Settings {
     pub(crate) store: Setting<Location>,
     /// Where objects are shared with other machines, if they are.
     pub(crate) objects: Setting<Option<DepotAddress>>,
+    /// The key file that all machines of a deployment have, if it is one.
+    pub(crate) key: Setting<Option<PathBuf>>,
     pub(crate) lock_timeout: Setting<Span>,
     pub(crate) checkpoint: Setting<CheckpointMode>,
     pub(crate) hold_timeout: Setting<Span>,
@@ -134,11 +136,10 @@ impl Settings {
             });
         }
 
-        if project.objects.is_some() {
+        if project.objects.is_some() || project.key.is_some() {
             return Err(CliError::Invalid {
-                message: "a project's `safepoint.yaml` must not choose where objects are shared"
-                    .into(),
-                suggestion: "remove `objects` from it; set it in your own settings or by `SAFEPOINT_OBJECTS`",
+                message: "a project's `safepoint.yaml` must not set `objects` or `key`".into(),
+                suggestion: "set them in your own settings, or by `SAFEPOINT_OBJECTS` and `SAFEPOINT_KEY`",
             });
         }
 
@@ -165,12 +166,30 @@ impl Settings {
             })?;
             Ok(address.map(Some))
         };
+        let key = |path: Option<PathBuf>| -> Result<Option<Option<PathBuf>>, CliError> {
+            let Some(path) = path else { return Ok(None) };
+            match path.is_absolute() && path.extension().is_some_and(|end| end == "key") {
+                true => Ok(Some(Some(path))),
+                false => Err(CliError::Invalid {
+                    message: format!("`{}` cannot be the key file", path.display()),
+                    suggestion: "name a file by its whole path, with `.key` at the end",
+                }),
+            }
+        };
         Ok(Self {
             objects: Setting::strongest(
                 [
                     (Origin::Managed, objects(managed.objects)?),
                     (Origin::Environment, objects(environment.objects)?),
                     (Origin::User, objects(user.objects)?),
+                ],
+                None,
+            ),
+            key: Setting::strongest(
+                [
+                    (Origin::Managed, key(managed.key)?),
+                    (Origin::Environment, key(environment.key)?),
+                    (Origin::User, key(user.key)?),
                 ],
                 None,
             ),

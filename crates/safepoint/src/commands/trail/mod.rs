@@ -9,6 +9,7 @@ pub(crate) mod head;
 pub(crate) mod list;
 pub(crate) mod note;
 pub(crate) mod prove;
+pub(crate) mod publish;
 mod send;
 pub(crate) mod show;
 pub(crate) mod tiles;
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Export(export::Arguments),
     /// Write the log as files that anybody can serve and check (C2SP tlog-tiles)
     Tiles(tiles::Arguments),
+    /// Publish the signed head where the team shares its objects
+    Publish,
     /// Have an independent witness cosign the head (C2SP tlog-witness)
     Witness(witness::Arguments),
     /// Write the evidence of a session into one file that a stranger can check
@@ -76,6 +79,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::CheckProof(arguments) => check_proof::run(context, &arguments),
         Command::Export(arguments) => export::run(context, &arguments),
         Command::Tiles(arguments) => tiles::run(context, &arguments),
+        Command::Publish => publish::run(context),
         Command::Witness(arguments) => witness::run(context, &arguments),
         Command::Bundle(arguments) => bundle::run(context, &arguments),
         Command::CheckBundle(arguments) => check_bundle::run(context, &arguments),
