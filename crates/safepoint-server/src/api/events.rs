@@ -25,7 +25,7 @@ use crate::commands::Role;
 /// Who may follow. An agent hears of its own sessions alone.
 pub(super) const FOLLOWERS: &[Role] = &[Role::Agent, Role::Operator, Role::Auditor];
 
-/// How often the trail is looked at while somebody follows it.
+/// How long nobody looks whether there is anybody who follows, or whether the server ends.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// How often something is sent, so that both sides know that the other is there.
@@ -249,14 +249,15 @@ fn line(event: &Event) -> String {
     format!("id: {}\nevent: {kind}\ndata: {data}\n\n", event.place)
 }
 
-/// Looks at the trail, for as long as anybody follows it.
-pub(super) async fn look<A: Api>(shared: Arc<Shared<A>>, grown: watch::Sender<u64>) {
-    loop {
-        tokio::time::sleep(LOOK).await;
-        if !shared.is_followed() {
+/// Looks at the trail whenever something was written, while anybody follows it. It blocks,
+/// and has a thread of its own.
+pub(super) fn look<A: Api>(shared: &Shared<A>, grown: &watch::Sender<u64>) {
+    while !*shared.closing.borrow() {
+        if !shared.is_followed() || shared.api.wait(LOOK).is_err() {
+            std::thread::sleep(LOOK);
             continue;
         }
-        if let Ok(Ok(size)) = shared.blocking(|api| api.size()).await {
+        if let Ok(size) = shared.api.size() {
             grown.send_if_modified(|known| std::mem::replace(known, size) != size);
         }
     }

@@ -76,7 +76,11 @@ async fn listen<A: Api>(
     let (close, closing) = watch::channel(false);
     let (grow, grown) = watch::channel(0);
     let shared = Arc::new(Shared::new(api, options, closing.clone(), grown));
-    tokio::spawn(events::look(Arc::clone(&shared), grow));
+    let watching = Arc::clone(&shared);
+    std::thread::Builder::new()
+        .name("events".to_owned())
+        .spawn(move || events::look(&watching, &grow))
+        .map_err(ServeError::Broken)?;
     let router = router(&shared, page);
     let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS as usize));
     log(&shared, "listening", json!(url));

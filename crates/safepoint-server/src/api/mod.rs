@@ -174,6 +174,9 @@ pub trait Api: Commands {
     /// How many entries the trail has. What cannot say is not ready.
     fn size(&self) -> Result<u64, Unavailable>;
 
+    /// Waits until something was written by whichever server, or `most` is over. It blocks.
+    fn wait(&self, most: Duration) -> Result<(), Unavailable>;
+
     /// What is measured.
     fn gauges(&self) -> Result<Gauges, Unavailable>;
 

@@ -261,6 +261,9 @@ mod tests {
         fn size(&self) -> Result<u64, Unavailable> {
             Ok(0)
         }
+        fn wait(&self, _: Duration) -> Result<(), Unavailable> {
+            Ok(())
+        }
         fn gauges(&self) -> Result<Gauges, Unavailable> {
             Ok(Gauges::default())
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use safepoint_control::{Begun as Known, ControlError, StoredReply};
 use safepoint_model::{Digest, SessionId, Span, WorkspaceId};
@@ -10,7 +11,7 @@ use safepoint_server::api::{
     Api, Begun, Called, EndpointNote, Event, Events, Gauges, Kept, Refused,
 };
 use safepoint_server::commands::{Answer, Caller, Command, Commands, Role, Unavailable};
-use safepoint_store::Flow;
+use safepoint_store::{Flow, Watch};
 use safepoint_trail::{Entry, Query, TrailError};
 use serde_json::{Map, Value};
 
@@ -39,6 +40,8 @@ pub(super) struct Offered {
     owners: Mutex<HashMap<String, String>>,
     /// What it tells about itself.
     pub(super) log: Log,
+    /// Hears of what other servers write, once anybody wants to know.
+    watch: Mutex<Option<Watch>>,
 }
 
 impl Offered {
@@ -47,6 +50,7 @@ impl Offered {
             program,
             log,
             owners: Mutex::new(HashMap::new()),
+            watch: Mutex::new(None),
         }
     }
 
@@ -319,6 +323,16 @@ impl Api for Offered {
         let head = self.program.trail.head();
         head.map(|head| head.size())
             .map_err(|error| Unavailable(error.to_string()))
+    }
+
+    fn wait(&self, most: Duration) -> Result<(), Unavailable> {
+        let unavailable = |error: safepoint_store::StoreError| Unavailable(error.to_string());
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let watch = match &mut *watch {
+            Some(watch) => watch,
+            none => none.insert(self.program.trail.store().watch().map_err(unavailable)?),
+        };
+        watch.wait(most).map(drop).map_err(unavailable)
     }
 
     fn gauges(&self) -> Result<Gauges, Unavailable> {

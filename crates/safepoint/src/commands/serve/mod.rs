@@ -25,6 +25,7 @@ use safepoint_control::Control;
 use safepoint_model::{Digest, Entropy, Exit, Span};
 use safepoint_server::api::{Options, Page, ServeError, Tls, serve};
 use safepoint_server::page::{Around, Transport, router};
+use safepoint_store::Leases;
 use serde_json::json;
 
 use self::api::Offered;
@@ -93,7 +94,9 @@ pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
     let served = prepare(global, arguments).and_then(|(offered, options)| {
         let offered = Arc::new(offered);
         let page = page(Arc::clone(&offered), &options);
-        let chores = Chores::begin(&offered).map_err(ServeError::Broken)?;
+        let store = offered.program.trail.store().clone();
+        let leases = Leases::open(store, options.instance.clone())?;
+        let chores = Chores::begin(&offered, leases).map_err(ServeError::Broken)?;
         let told = serve(Arc::clone(&offered), options, Some(page), |url| {
             let shown = match console.mode {
                 Mode::Text => format!("{url}\n"),
