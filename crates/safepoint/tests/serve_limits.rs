@@ -53,6 +53,12 @@ fn su_07_other_hosts_and_origins_are_refused_before_the_token() {
     for host in ["evil.example", "127.0.0.1.evil.example", "localhost"] {
         ask(host, "").problem(421);
     }
+    // Probes come by any name, and hear nothing but `ok`.
+    for path in ["/healthz", "/readyz"] {
+        let probe = format!("GET {path} HTTP/1.1\r\nHost: 10.1.2.3\r\nConnection: close\r\n\r\n");
+        let reply = server.raw(probe.as_bytes());
+        assert_eq!((reply.status, reply.body.as_str()), (200, "ok\n"));
+    }
     let page = ask(&ours, "Origin: https://evil.example\r\n");
     page.problem(403);
     assert_eq!(page.header("access-control-allow-origin"), None);

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::Api;
+use super::own::PATHS;
 use super::problem::Problem;
 use super::shared::{Peer, Shared};
 
@@ -54,7 +55,14 @@ pub(super) async fn around<A: Api>(
         Some(peer) => shared.admit(peer),
         None => Err(Problem::inside("nobody knows where it came from")),
     };
-    let admitted = admitted.and_then(|()| shared.guard.check(request.headers()));
+    // Whoever probes comes by the address of the machine, and hears nothing but `ok`.
+    let is_probe = PATHS
+        .iter()
+        .any(|(path, roles)| roles.is_none() && *path == request.uri().path());
+    let admitted = admitted.and_then(|()| match is_probe {
+        true => Ok(()),
+        false => shared.guard.check(request.headers()),
+    });
     let mut response = match admitted {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.response(),
