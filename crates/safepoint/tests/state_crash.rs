@@ -218,6 +218,9 @@ const AFTER: &[&str] = &[
 ];
 const RECOVERY: &[&str] = &["recover.begun", "recover.planned"];
 const COLLECTION: &[&str] = &["collect.recorded", "collect.packed", "collect.indexed"];
+/// The points of sharing objects; `teams.rs` kills there.
+const SHARED: &[&str] = &["objects.uploaded", "objects.shared"];
+
 /// The points of making a directory for work that is done apart; `cut_off.rs` in
 /// `safepoint-progress` kills there.
 const APART: &[&str] = &[
@@ -242,7 +245,7 @@ fn st_32_every_fault_point_is_exercised() {
     let mut known = BTreeSet::new();
     let mutation = points::MUTATION; // `mutate_crash.rs` kills there
     for list in [
-        CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE, APART, mutation,
+        CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE, APART, SHARED, mutation,
     ] {
         known.extend(list.iter().map(|point| (*point).to_owned()));
     }
