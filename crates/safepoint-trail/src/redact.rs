@@ -165,7 +165,7 @@ fn is_telling(name: &str) -> bool {
         let ends = name.iter().rev().zip(telling.iter().rev());
         name.len() >= telling.len() && ends.into_iter().all(same)
     };
-    TELLING_NAMES.iter().any(|telling| ends_alike(telling))
+    TELLING_NAMES.iter().any(ends_alike)
 }
 
 #[cfg(test)]

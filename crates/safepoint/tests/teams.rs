@@ -1,7 +1,12 @@
 //! Several machines with one database and one object store: each has an empty
 //! directory of its own, and any of them goes on where another has ended.
 
-#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 #[path = "../../safepoint-store/tests/support/s3.rs"]
 mod s3;
