@@ -56,7 +56,7 @@ denial_codes! {
 }
 
 /// A denial, for whoever asked.
-#[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Denial {
     /// Why, for programs.
     pub code: DenialCode,

@@ -220,6 +220,30 @@ pub enum ControlError {
         /// Why.
         reason: &'static str,
     },
+    /// The server that judges cannot be asked.
+    #[error("the server cannot be asked: {reason}")]
+    Unreachable {
+        /// Why.
+        reason: String,
+    },
+    /// The server that judges answers with something that cannot be used.
+    #[error("the server's answer cannot be used: {reason}")]
+    Elsewhere {
+        /// Why.
+        reason: String,
+    },
+    /// The server that judges refuses.
+    #[error("{message}")]
+    Refuses {
+        /// Its code.
+        code: String,
+        /// What it says.
+        message: String,
+        /// Where, as it says.
+        location: Option<String>,
+        /// What it advises.
+        suggestion: Option<String>,
+    },
     /// No random bytes.
     #[error(transparent)]
     Entropy(#[from] EntropyError),

@@ -25,7 +25,7 @@ pub use atlas::{AtlasFile, Signature, read_manifest, sign};
 pub use background::start_beside;
 pub use callback::{Caller, NoCaller};
 pub use error::ControlError;
-pub use https::{Answer as HttpsAnswer, Https, HttpsError, Reach};
+pub use https::{Answer as HttpsAnswer, Https, HttpsError, Inquiry, Reach, check_url};
 pub use notice::{Delivered, Message, NotDelivered, Poster};
 pub use replay::{Change, Played, Replay};
 pub use replies::{Begun, StoredReply};

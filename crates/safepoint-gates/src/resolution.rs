@@ -1,12 +1,13 @@
 //! What comes out of a step: the resolution that the agent sees, and the
 //! records that the trail gets.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use safepoint_model::HoldId;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::answer::Failure;
@@ -14,7 +15,9 @@ use crate::atlas::{AtlasManifest, CheckpointMode, GuidanceFormat, NotificationTr
 use crate::session::Session;
 
 /// What was decided, the strictest last.
-#[derive(Clone, Copy, Debug, Eq, JsonSchema, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Deserialize, Eq, JsonSchema, Ord, PartialEq, PartialOrd, Serialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// It may go on.
@@ -40,7 +43,7 @@ impl Decision {
 }
 
 /// What an agent may do now, and what it is told.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Resolution {
     /// What was decided.
     pub decision: Decision,
@@ -72,11 +75,11 @@ pub struct Resolution {
 }
 
 /// An action, and why it may or may not be asked for.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct ActionNote {
     /// The action.
     #[schemars(with = "String")]
-    #[serde(serialize_with = "text")]
+    #[serde(serialize_with = "text", deserialize_with = "shared")]
     pub action_id: Arc<str>,
     /// Why.
     #[schemars(with = "String")]
@@ -85,6 +88,10 @@ pub struct ActionNote {
 
 fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(text)
+}
+
+fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    Ok(String::deserialize(deserializer)?.into())
 }
 
 /// Why an action may or may not be asked for. Put into words only when it is shown:
@@ -113,6 +120,8 @@ pub enum Why {
     Shut(Arc<str>),
     /// The session is over.
     Ended,
+    /// Whoever judged it elsewhere said so, in these words.
+    Said(Arc<str>),
 }
 
 impl fmt::Display for Why {
@@ -133,6 +142,7 @@ impl fmt::Display for Why {
             Self::Waits(gate) => write!(f, "waits for checkpoint `{gate}`"),
             Self::Shut(gate) => write!(f, "checkpoint `{gate}` is shut"),
             Self::Ended => f.write_str("the session has ended"),
+            Self::Said(words) => f.write_str(words),
         }
     }
 }
@@ -143,8 +153,14 @@ impl Serialize for Why {
     }
 }
 
+impl<'de> Deserialize<'de> for Why {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        shared(deserializer).map(Self::Said)
+    }
+}
+
 /// A gate that has to do with a step.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct GateNote {
     /// The gate.
     pub checkpoint_id: String,
@@ -152,7 +168,7 @@ pub struct GateNote {
     pub atlas_id: String,
     /// What raises it.
     #[serde(rename = "type")]
-    pub gate_type: &'static str,
+    pub gate_type: Cow<'static, str>,
     /// What being raised means.
     pub mode: CheckpointMode,
     /// Higher comes first.
@@ -162,7 +178,7 @@ pub struct GateNote {
 }
 
 /// How a gate stands.
-#[derive(Clone, Copy, Debug, Eq, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateStatus {
     /// It is behind us.
@@ -176,7 +192,7 @@ pub enum GateStatus {
 }
 
 /// A question that waits for an answer.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct QuestionNote {
     /// The gate.
     pub checkpoint_id: String,
@@ -185,7 +201,7 @@ pub struct QuestionNote {
     /// The question.
     pub question: String,
     /// What kind of answer is wanted.
-    pub response_type: &'static str,
+    pub response_type: Cow<'static, str>,
     /// Whether the gate waits for it.
     pub required: bool,
     /// What helps to answer it.
@@ -206,7 +222,7 @@ pub struct QuestionNote {
 }
 
 /// A context that is given now.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct ContextNote {
     /// The context.
     pub context_id: String,
@@ -215,7 +231,7 @@ pub struct ContextNote {
 }
 
 /// Guidance that is in force.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct GuidanceNote {
     /// The gate it comes from.
     pub checkpoint_id: String,
@@ -230,7 +246,7 @@ pub struct GuidanceNote {
 }
 
 /// Which capabilities are open, and which are not.
-#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub struct Capabilities {
     /// Open.
     pub unlocked: Vec<String>,
@@ -239,7 +255,7 @@ pub struct Capabilities {
 }
 
 /// A policy that had a say.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct PolicyNote {
     /// The policy.
     pub policy_id: String,
@@ -258,7 +274,7 @@ pub struct PolicyNote {
 }
 
 /// Something the budget left out.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub struct Dropped {
     /// The gate.
     pub checkpoint_id: String,
@@ -266,7 +282,7 @@ pub struct Dropped {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_id: Option<String>,
     /// Which limit was reached.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 /// What was thought of answers.

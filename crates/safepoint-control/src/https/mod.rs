@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use safepoint_model::text;
 use ureq::config::Config;
-use ureq::http::Uri;
+use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
-use ureq::{Agent, Error};
+use ureq::{Agent, Body, Error};
 
 use target::Target;
 pub(crate) use target::{check_address, shown_origin, shown_origin_as_named};
@@ -82,6 +82,21 @@ pub struct Https {
     roots: RootCerts,
     /// Where notices may go; for callbacks the atlas says so.
     pub(crate) webhooks: Reach,
+}
+
+/// Something that is asked of a server which a person has named.
+#[derive(Clone, Copy, Debug)]
+pub struct Inquiry<'a> {
+    /// Where.
+    pub url: &'a str,
+    /// What is said besides.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// What is sent; without it, something is only looked at.
+    pub body: Option<&'a [u8]>,
+    /// How long to wait for the answer.
+    pub timeout: Duration,
+    /// The longest answer.
+    pub largest: u64,
 }
 
 /// A message.
@@ -162,50 +177,62 @@ impl Https {
         })
     }
 
+    /// Asks a server that a person has named. It may lie in a private network; on this
+    /// machine alone, `http:` is used as well.
+    pub fn inquire(&self, inquiry: &Inquiry<'_>) -> Result<Answer, HttpsError> {
+        let reach = Reach::AsNamed;
+        let target = Target::read(inquiry.url, reach)?;
+        let agent = self.agent(reach, inquiry.timeout);
+        let response = match inquiry.body {
+            Some(body) => {
+                let mut request = agent.post(target.uri);
+                for (name, value) in inquiry.headers {
+                    request = request.header(*name, *value);
+                }
+                request.send(body)
+            }
+            None => {
+                let mut request = agent.get(target.uri);
+                for (name, value) in inquiry.headers {
+                    request = request.header(*name, *value);
+                }
+                request.call()
+            }
+        };
+        read(response.map_err(explain)?, inquiry.largest)
+    }
+
     /// Sends a message and waits for its answer.
     pub(crate) fn post(&self, post: &Post<'_>) -> Result<Answer, HttpsError> {
         let target = Target::read(post.url, post.reach)?;
-        // An agent of its own: a connection that was made under another
-        // reach must never be used again.
-        let agent = Agent::with_parts(
-            self.config(post),
-            DefaultConnector::default(),
-            Guard {
-                reach: post.reach,
-                names: DefaultResolver::default(),
-            },
-        );
+        let agent = self.agent(post.reach, post.timeout);
         let mut request = agent.post(target.uri);
         for (name, value) in post.headers {
             request = request.header(*name, *value);
         }
-        let mut response = request.send(post.body).map_err(explain)?;
-        let status = response.status();
-        if status.is_redirection() {
-            return Err(HttpsError::Redirect);
-        }
-        let retry_after = response.headers().get("retry-after");
-        let retry_after = retry_after.and_then(|it| it.to_str().ok().map(str::to_owned));
-        let body = response
-            .body_mut()
-            .with_config()
-            .limit(LARGEST_ANSWER + 1) // an answer of exactly the limit meets it when its end is looked for
-            .read_to_vec()
-            .map_err(explain)?;
-        Ok(Answer {
-            status: status.as_u16(),
-            body,
-            retry_after,
-        })
+        read(request.send(post.body).map_err(explain)?, LARGEST_ANSWER)
     }
 
-    fn config(&self, post: &Post<'_>) -> Config {
+    /// An agent of its own: a connection that was made under another reach must never be
+    /// used again.
+    fn agent(&self, reach: Reach, timeout: Duration) -> Agent {
+        Agent::with_parts(
+            self.config(reach, timeout),
+            DefaultConnector::default(),
+            Guard {
+                reach,
+                names: DefaultResolver::default(),
+            },
+        )
+    }
+
+    fn config(&self, reach: Reach, timeout: Duration) -> Config {
         Config::builder()
-            .https_only(post.reach != Reach::AsNamed)
+            .https_only(reach != Reach::AsNamed)
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None) // it would look names up itself, past the check
-            .timeout_global(Some(post.timeout.min(LONGEST_WAIT)))
+            .timeout_global(Some(timeout.min(LONGEST_WAIT)))
             .max_idle_connections(0)
             .max_response_header_size(16 << 10)
             .user_agent(concat!("safepoint/", env!("CARGO_PKG_VERSION")))
@@ -214,6 +241,32 @@ impl Https {
             .tls_config(TlsConfig::builder().root_certs(self.roots.clone()).build())
             .build()
     }
+}
+
+/// Reads what came back, up to a limit.
+fn read(mut response: Response<Body>, largest: u64) -> Result<Answer, HttpsError> {
+    let status = response.status();
+    if status.is_redirection() {
+        return Err(HttpsError::Redirect);
+    }
+    let retry_after = response.headers().get("retry-after");
+    let retry_after = retry_after.and_then(|it| it.to_str().ok().map(str::to_owned));
+    let body = response
+        .body_mut()
+        .with_config()
+        .limit(largest.saturating_add(1)) // an answer of exactly the limit meets it when its end is looked for
+        .read_to_vec()
+        .map_err(explain)?;
+    Ok(Answer {
+        status: status.as_u16(),
+        body,
+        retry_after,
+    })
+}
+
+/// Whether a person may name this server.
+pub fn check_url(url: &str) -> Result<(), HttpsError> {
+    Target::read(url, Reach::AsNamed).map(drop)
 }
 
 /// Looks names up, and lets no address outside of its reach pass.

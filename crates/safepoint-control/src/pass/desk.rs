@@ -10,7 +10,7 @@ use safepoint_trail::note::Signer;
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
-use super::Passage;
+use super::Bench;
 use super::documents::Standing;
 use crate::{Control, ControlError, kept};
 
@@ -283,7 +283,7 @@ impl Desk<'_> {
     }
 }
 
-impl Passage<'_> {
+impl Bench<'_> {
     /// Whether the approvals behind a permit are still good: each is signed by an operator
     /// who is one, and there are enough of them.
     pub(super) fn approvals_hold(

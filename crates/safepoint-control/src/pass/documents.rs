@@ -1,10 +1,11 @@
 //! What the passage keeps: holds, permits, trust, operators, how a session stands, what runs.
 
 use safepoint_authority::{Envelope, Hold, HoldState, Operator, Permit, PermitState, Trust};
-use safepoint_model::{ActionId, HoldId, PermitId, SessionId, Timestamp};
+use safepoint_model::{ActionId, Digest, HoldId, PermitId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::Visitor;
+use super::asked::Told;
 use crate::kept::Kept;
 
 impl Kept for Hold {
@@ -228,9 +229,33 @@ pub(crate) struct Running {
     /// The process that runs that line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) performer: Option<(u32, u64)>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<String>,
+    /// The machine on which it happens, where that is not this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) remote: Option<Remote>,
+}
+
+/// What is known of an action that happens on another machine.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Remote {
+    /// The machine, as its token names it.
+    pub(crate) site: String,
+    /// After how many approved successes the program is trusted.
+    pub(crate) trust_after: Option<u32>,
+    /// The program.
+    pub(crate) tool: Option<String>,
+    pub(crate) policy_version: Digest,
 }
 
 impl Running {
+    /// Whether it happens on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        self.remote.is_none()
+    }
+
     /// The process from which it starts others. What a client does all by itself, such as
     /// writing a file that it names, starts none.
     pub(crate) fn starts_from(&self) -> Option<(u32, u64)> {
@@ -258,5 +283,36 @@ impl Kept for Running {
     }
     fn action(&self) -> Option<&ActionId> {
         Some(&self.action_id)
+    }
+}
+
+/// How an action ended that was judged elsewhere, kept here until the server there knows.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Unsent {
+    pub(crate) format: u32,
+    pub(crate) told: Told,
+    pub(crate) time: Timestamp,
+    /// Whether the server knows it, or does not want to.
+    pub(crate) settled: bool,
+    /// Why the server did not take it.
+    pub(crate) refused: Option<String>,
+}
+
+impl Kept for Unsent {
+    const KIND: &'static str = "outcome";
+    const WHAT: &'static str = "outcome of the action";
+
+    fn id(&self) -> String {
+        self.told.action_id.to_string()
+    }
+    fn time(&self) -> Timestamp {
+        self.time
+    }
+    fn is_open(&self) -> bool {
+        !self.settled
+    }
+    fn action(&self) -> Option<&ActionId> {
+        Some(&self.told.action_id)
     }
 }

@@ -12,16 +12,19 @@ use std::time::Duration;
 
 use safepoint_fence::Terminals;
 use safepoint_gates::Outcome;
+use safepoint_model::SessionId;
 use safepoint_state::{Changed, Errand, Share, Snapshot};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream};
 use serde_json::json;
 
+use super::asked::Reported;
 use super::attend::{Stop, capture_of, wait};
 use super::documents::Running;
+use super::far::Ending;
 use super::guarded::is_code_of_client;
 use super::script::{Sealed, Watched};
-use super::{Leave, Passage, Standing, Stdin};
+use super::{Bench, Leave, Passage, Standing, Stdin};
 use crate::{ControlError, kept};
 
 /// How long to wait for pipes that a child of the child holds open.
@@ -160,12 +163,12 @@ impl Passage<'_> {
                 |writing, changes| {
                     let running = self.running(writing, leave)?;
                     self.notice(writing, &running, changes)?;
-                    self.end_leave(writing, leave, outcome, body)
+                    self.end_leave(writing, leave, outcome, body, changes)
                 },
             )?,
             None => {
                 self.control.trail.write(Durability::Sync, |writing| {
-                    self.end_leave(writing, leave, outcome, body)
+                    self.end_leave(writing, leave, outcome, body, &[])
                 })?;
                 Vec::new()
             }
@@ -212,7 +215,7 @@ impl Passage<'_> {
     /// Records how an action ended whose change the state has recorded itself.
     pub fn conclude_change(&self, leave: &Leave, outcome: &str) -> Result<(), ControlError> {
         self.control.trail.write(Durability::Sync, |writing| {
-            self.end_leave(writing, leave, outcome, json!({}))
+            self.end_leave(writing, leave, outcome, json!({}), &[])
         })?;
         self.report(leave, outcome)
     }
@@ -225,18 +228,10 @@ impl Passage<'_> {
         running: &Running,
         changes: &[Changed],
     ) -> Result<(), ControlError> {
-        let is_code = |it: &Changed| is_code_of_client(&safepoint_state::path::display(&it.path));
-        if running.permit_id.is_some() || !changes.iter().any(is_code) {
+        if self.far.is_some() || running.permit_id.is_some() || !chooses_code(changes) {
             return Ok(());
         }
-        let session = &running.session_id;
-        let standing: Standing = kept::get(writing.sql(), session.as_str())?
-            .unwrap_or_else(|| Standing::new(session.clone(), self.now()));
-        let noticed = Standing {
-            rules_changed: true,
-            ..standing
-        };
-        kept::put(writing, &noticed)
+        self.bench()?.notice(writing, &running.session_id)
     }
 
     fn end_leave(
@@ -245,11 +240,27 @@ impl Passage<'_> {
         leave: &Leave,
         outcome: &str,
         body: serde_json::Value,
+        changes: &[Changed],
     ) -> Result<(), ControlError> {
         let running = self.running(writing, leave)?;
-        self.end(writing, &running, outcome, body)?;
-        if outcome == "ok" && leave.permit.is_some() {
-            self.prove(writing, leave)?;
+        let ending = Ending {
+            report: Some(Reported {
+                well: outcome == "ok",
+                result: None,
+            }),
+            changes,
+            ..Ending::new(outcome, body)
+        };
+        self.end(writing, &running, ending)?;
+        if outcome == "ok" && leave.permit.is_some() && self.far.is_none() {
+            let tool = leave.canonical.tool.executable.as_ref();
+            let policy = leave.canonical.policy_version;
+            self.bench()?.prove(
+                writing,
+                tool.map(|it| it.path.as_str()),
+                leave.trust_after,
+                policy,
+            )?;
         }
         Ok(())
     }
@@ -257,6 +268,10 @@ impl Passage<'_> {
     /// Gates that look at what came of an action are raised now. The action has ended, so a
     /// session that cannot be told does not undo that.
     fn report(&self, leave: &Leave, outcome: &str) -> Result<(), ControlError> {
+        if self.far.is_some() {
+            self.send();
+            return Ok(());
+        }
         let outcome = match outcome {
             "ok" => Outcome::Ok,
             _ => Outcome::Error,
@@ -376,6 +391,29 @@ impl Passage<'_> {
             _ => command.spawn(),
         }
     }
+}
+
+impl Bench<'_> {
+    /// Remembers that somebody should look before anything else is done in a session.
+    pub(super) fn notice(
+        &self,
+        writing: &mut safepoint_trail::Writing<'_>,
+        session: &SessionId,
+    ) -> Result<(), ControlError> {
+        let standing: Standing = kept::get(writing.sql(), session.as_str())?
+            .unwrap_or_else(|| Standing::new(session.clone(), self.now()));
+        let noticed = Standing {
+            rules_changed: true,
+            ..standing
+        };
+        kept::put(writing, &noticed)
+    }
+}
+
+/// Whether settings changed by which programs of an agent's choice would run.
+pub(super) fn chooses_code(changes: &[Changed]) -> bool {
+    let is_code = |it: &Changed| is_code_of_client(&safepoint_state::path::display(&it.path));
+    changes.iter().any(is_code)
 }
 
 impl Leave {

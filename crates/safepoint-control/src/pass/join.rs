@@ -7,13 +7,13 @@ use safepoint_model::SessionId;
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing, newest_of};
 use serde_json::{Value, json};
 
-use super::Passage;
+use super::Bench;
 use crate::ControlError;
 
 /// The kind of entry that names a session in the stream of a workspace.
 pub const JOINED: &str = "session_joined";
 
-impl Passage<'_> {
+impl Bench<'_> {
     /// Puts the workspace into an entry, and the session into the workspace's stream.
     pub(super) fn join(
         &self,
@@ -21,7 +21,7 @@ impl Passage<'_> {
         session: &SessionId,
         body: &mut Value,
     ) -> Result<(), ControlError> {
-        let Some(workspace) = &self.place else {
+        let Some(workspace) = self.place else {
             return Ok(());
         };
         if let Some(fields) = body.as_object_mut() {

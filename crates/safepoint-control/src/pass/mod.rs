@@ -4,12 +4,15 @@
 //! a denial; there is no third. Whatever goes wrong on the way is an error, and
 //! then nothing runs.
 
+mod asked;
 mod attend;
+mod bench;
 mod change;
 mod cover;
 mod desk;
 mod documents;
 mod execute;
+mod far;
 mod guarded;
 mod integrate;
 mod join;
@@ -17,6 +20,7 @@ mod needs;
 mod overridden;
 mod permitted;
 mod proposal;
+mod receive;
 mod recover;
 mod rehearse;
 mod scratch;
@@ -40,10 +44,16 @@ use safepoint_model::{ActionId, SessionId, Span, WorkspaceId};
 use safepoint_state::{Errand, Progress, Snapshot, State, Workspace};
 use safepoint_store::fault;
 
+pub use asked::{
+    Asked, ChangedPath, Entered, Entering, Foretelling, Foretold, Granted, Heard, Part, Refused,
+    Reported, Settlement, Told, Wants,
+};
+pub use bench::Bench;
 pub(crate) use desk::active as active_operator;
 pub use desk::{Desk, Signing, Verdict};
 pub(crate) use documents::Standing;
 pub use execute::{Capture, Ended, Ran};
+pub use far::{Far, Question};
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use proposal::{Act, Mode, Proposal, Stdin, Visitor};
@@ -52,11 +62,10 @@ pub use signed::Elsewhere;
 pub use visit::{Finished, client_process};
 pub use word::{Word, signed_word};
 
-use crate::session::ByPolicy;
-use crate::world::Opened;
+use crate::world::{self, Opened};
 use crate::{AtlasFile, Control, ControlError};
-use see::Seen;
-use settle::Settled;
+use bench::Under;
+use see::{Seen, errand};
 
 /// The fault points of the passage, in the order in which a command passes them.
 pub const FAULT_POINTS: [&str; 8] = [
@@ -100,6 +109,9 @@ pub struct Passage<'a> {
     pub place: Option<WorkspaceId>,
     /// Shows how far a look at the workspace has come.
     pub progress: &'a Progress,
+    /// The control plane, where that is somewhere else. Then `control` has only what this
+    /// machine remembers itself.
+    pub far: Option<&'a dyn Far>,
 }
 
 /// What comes of a proposal.
@@ -187,60 +199,52 @@ impl Passage<'_> {
         // What was cut off is told before anything new begins.
         self.recover()?;
         fault::point("pass.begun");
-        let session = self.session_of(proposal)?;
 
         // 1. Canonicalize: what exactly is this, and what would it touch?
-        let seen = self.see(proposal)?;
-        let action = self.action_of(&seen, &session)?;
+        let (seen, under, action) = match self.far {
+            None => self.look(proposal)?,
+            Some(_) => self.look_far(proposal)?,
+        };
 
         // 2. Secure: what could be taken back is part of the judgement.
         let before = self.secure(&seen, &action)?;
         fault::point("pass.secured");
-        let form = self.form(&seen, before.as_ref(), &session)?;
+        let form = self.form(&seen, before.as_ref(), &under)?;
 
         // 3. Judge, and settle what follows in the same transaction: a hold, or leave. The
         //    intent is on disk before anything is done.
-        let (judgement, (settled, by_policy)) = self.control.propose(
-            &session,
-            &action,
-            &form.requests,
-            |writing, judgement, by_policy, now| {
-                let settled =
-                    self.settle(writing, proposal, &form, &action, judgement, by_policy, now)?;
-                Ok((settled, by_policy == ByPolicy::Allowed))
-            },
-        )?;
+        let settlement = match self.far {
+            None => self.bench()?.judge(&form, &proposal.wants(), &action)?,
+            Some(_) => self.judge_far(proposal, &form, &action)?,
+        };
         fault::point("pass.settled");
-        let resolution = judgement.resolution;
-        let leave = match settled {
-            Settled::Denied(denial) => {
+        let leave = match settlement {
+            Settlement::Denied(refused) => {
                 return Ok(Answer::Denied(Box::new(Denied {
-                    denial: *denial,
-                    session_id: session,
-                    resolution: Some(resolution),
+                    denial: refused.denial,
+                    session_id: refused.session_id,
+                    resolution: refused.resolution,
                 })));
             }
-            Settled::Leave {
-                permit,
-                trust_after,
-                decision,
-                line,
-            } => Leave {
-                errand: self.errand(&form, &action, &session, decision),
+            Settlement::Leave(granted) => Leave {
+                errand: errand(&form, &action, &under.session_id, &granted.decision),
                 action_id: action,
-                session_id: session,
+                session_id: under.session_id,
                 canonical: form.canonical,
                 coverage: form.coverage,
-                resolution,
+                resolution: granted.resolution,
                 before,
-                permit: permit.map(|permit| *permit),
                 program: seen.program,
                 argv: seen.argv,
                 variables: seen.variables,
-                trust_after,
-                by_policy,
-                // What a steward has allowed runs as it was asked for.
-                line: line.filter(|_| !by_policy),
+                trust_after: granted.trust_after,
+                by_policy: granted.by_policy,
+                // A person has approved exactly that line, where it was asked for; and what
+                // a steward has allowed runs as it was asked for.
+                line: form
+                    .line
+                    .filter(|_| !granted.by_policy && granted.permit.is_none()),
+                permit: granted.permit,
             },
         };
 
@@ -251,10 +255,46 @@ impl Passage<'_> {
         }
     }
 
+    /// Looks at everything, in the session that it belongs to.
+    fn look(&self, proposal: &Proposal) -> Result<(Seen, Under, ActionId), ControlError> {
+        let bench = self.bench()?;
+        let (session, _) = bench.enter(&self.entering(proposal)?)?;
+        let seen = self.see(proposal)?;
+        let (kept, _) = self.control.session(&session)?;
+        let under = Under::of(&kept);
+        let wish = self.form(&seen, None, &under)?.canonical.wish().to_string();
+        let action = bench.action_of(&wish, &session)?;
+        Ok((seen, under, action))
+    }
+
     /// The first three stages only: nothing is written, and no checkpoint is made.
     pub fn rehearse(&self, proposal: &Proposal) -> Result<Rehearsed, ControlError> {
+        if self.far.is_some() {
+            return self.rehearse_far(proposal);
+        }
         let seen = self.see(proposal)?;
-        self.rehearse_seen(proposal, &seen)
+        let bench = self.bench()?;
+        let rehearsal = bench.session_for_rehearsal(&self.entering(proposal)?)?;
+        let form = self.form(&seen, None, &Under::of(&rehearsal.session))?;
+        let (denial, resolution) = bench.rehearse_form(&proposal.wants(), &form, &rehearsal)?;
+        Ok(Rehearsed {
+            denial,
+            canonical: form.canonical,
+            coverage: form.coverage,
+            resolution: Some(resolution),
+        })
+    }
+
+    /// Where it is judged.
+    pub(crate) fn bench(&self) -> Result<Bench<'_>, ControlError> {
+        Ok(Bench {
+            control: self.control,
+            atlases: &self.atlases,
+            hold_timeout: self.hold_timeout,
+            root: world::text(&self.workspace.root)?,
+            site: None,
+            place: self.place.as_ref(),
+        })
     }
 
     /// Takes the checkpoint before an action that changes something.

@@ -6,10 +6,11 @@ use safepoint_authority::{Basis, Boundaries, Denial, DenialCode, ScopeDelta, Tri
 use safepoint_gates::{Decision, Judgement};
 use safepoint_model::{ActionId, Timestamp};
 
+use super::Mode;
+use super::asked::Wants;
 use super::documents::Standing;
 use super::see::Form;
 use super::settle::denial;
-use super::{Mode, Proposal};
 use crate::session::ByPolicy;
 
 /// Why a person must decide, and what about.
@@ -37,7 +38,7 @@ impl Needed {
 
 /// Why a person must decide.
 pub(super) fn needs(
-    proposal: &Proposal,
+    wants: &Wants,
     form: &Form,
     judgement: &Judgement,
     standing: &Standing,
@@ -49,13 +50,13 @@ pub(super) fn needs(
         &safepoint_authority::Standing {
             provider: standing.provider.clone(),
             rules_changed: standing.rules_changed,
-            every_step: standing.every_step || proposal.mode == Mode::Always,
+            every_step: standing.every_step || wants.mode == Mode::Always,
             violated: standing.violated.is_some(),
         },
     );
     let said = &judgement.resolution;
-    let wants = |note: &&safepoint_gates::PolicyNote| note.decision == Decision::RequiresApproval;
-    let wanting: Vec<_> = said.policies.iter().filter(wants).collect();
+    let asks = |note: &&safepoint_gates::PolicyNote| note.decision == Decision::RequiresApproval;
+    let wanting: Vec<_> = said.policies.iter().filter(asks).collect();
     let mut triggers = boundaries.triggers;
     // A steward who has allowed exactly this by a policy has answered these.
     if by_policy == ByPolicy::Allowed {
@@ -63,7 +64,7 @@ pub(super) fn needs(
         triggers.retain(|trigger| !answered.contains(trigger));
     }
     let mut delta = boundaries.delta;
-    if let Some(bounds) = &proposal.bounds {
+    if let Some(bounds) = &wants.bounds {
         let beyond = bounds.delta(&form.canonical, now);
         if !beyond.is_empty() {
             triggers.insert(0, Trigger::OutsideEnvelope);

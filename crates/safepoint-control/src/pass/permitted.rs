@@ -8,25 +8,27 @@ use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Actor, Writing};
 use serde_json::json;
 
+use super::Bench;
+use super::asked::Wants;
 use super::needs::{Needed, versions};
 use super::see::Form;
-use super::settle::{Settled, denial};
-use super::{Passage, Proposal, silence};
+use super::settle::{Settled, Yes, denial};
+use super::silence;
 use crate::{ControlError, kept};
 
-impl Passage<'_> {
+impl Bench<'_> {
     /// Uses the permit there is, or makes a hold.
     pub(super) fn with_a_permit(
         &self,
         writing: &mut Writing<'_>,
-        proposal: &Proposal,
+        wants: &Wants,
         form: &Form,
         action: &ActionId,
         needed: Needed,
         now: Timestamp,
     ) -> Result<Settled, ControlError> {
         let lineage = self.lineage_in(writing.sql(), &form.canonical.session_id)?;
-        if let Some(permit) = self.permit_for(writing.sql(), proposal, form, &lineage)? {
+        if let Some(permit) = self.permit_for(writing.sql(), wants, form, &lineage)? {
             let hold: Option<Hold> = kept::get(writing.sql(), permit.hold_id.as_str())?;
             let approved = hold.as_ref().map(|hold| &hold.canonical);
             let versions = versions(form);
@@ -51,23 +53,12 @@ impl Passage<'_> {
             return match reserved {
                 Ok(reserved) => {
                     kept::put(writing, &reserved)?;
-                    let trust_after = needed.trust_after;
-                    let mut settled = self.leave(
-                        writing,
-                        proposal,
-                        form,
-                        action,
-                        Some(reserved),
-                        "approved",
-                        now,
-                    )?;
-                    if let Settled::Leave {
-                        trust_after: told, ..
-                    } = &mut settled
-                    {
-                        *told = trust_after;
-                    }
-                    Ok(settled)
+                    let yes = Yes {
+                        permit: Some(reserved),
+                        trust_after: needed.trust_after,
+                        decision: "approved",
+                    };
+                    self.leave(writing, wants, form, action, yes, now)
                 }
                 Err(code) => {
                     if code != DenialCode::LineageMismatch
@@ -87,18 +78,18 @@ impl Passage<'_> {
                 }
             };
         }
-        self.hold(writing, proposal, form, action, needed, now)
+        self.hold(writing, wants, form, action, needed, now)
     }
 
     /// The permit that a proposal would use: the one it names, or the one issued for its wish.
     pub(super) fn permit_for(
         &self,
         sql: &mut dyn safepoint_store::Sql,
-        proposal: &Proposal,
+        wants: &Wants,
         form: &Form,
         lineage: &[safepoint_model::SessionId],
     ) -> Result<Option<Permit>, ControlError> {
-        if let Some(id) = &proposal.permit {
+        if let Some(id) = &wants.permit {
             return kept::find(sql, id.as_str()).map(Some);
         }
         let permits: Vec<Permit> = kept::about(sql, &form.canonical.wish().to_string())?;
@@ -112,7 +103,7 @@ impl Passage<'_> {
     fn hold(
         &self,
         writing: &mut Writing<'_>,
-        proposal: &Proposal,
+        wants: &Wants,
         form: &Form,
         action: &ActionId,
         needed: Needed,
@@ -178,7 +169,7 @@ impl Passage<'_> {
             quorum: needed.quorum,
             proposer: Proposer {
                 actor: self.control.around.actor.to_string(),
-                objective: proposal.objective.clone(),
+                objective: wants.objective.clone(),
             },
             decisions: Vec::new(),
             state: HoldState::Pending,

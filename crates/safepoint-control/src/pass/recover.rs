@@ -11,7 +11,8 @@ use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use super::documents::Running;
-use super::{Leave, Passage};
+use super::far::Ending;
+use super::{Bench, Leave, Passage};
 use crate::{Control, ControlError, kept};
 
 /// This process, and when it was started: numbers are given out again.
@@ -48,7 +49,7 @@ impl Control {
         let mut process = Some(std::process::id());
         while let Some(id) = process.filter(|id| *id > 1) {
             let begun = started(id).unwrap_or(0);
-            let mut above = running.iter();
+            let mut above = running.iter().filter(|it| it.is_here());
             if let Some(it) = above.find(|it| it.starts_from() == Some((id, begun))) {
                 return Ok(Some(it.session_id.clone()));
             }
@@ -65,7 +66,10 @@ impl Passage<'_> {
         let running: Vec<Running> = store.read(|sql| kept::open(sql))?;
         let here = crate::world::text(&self.workspace.root)?;
         let mut told = Vec::new();
-        for cut in running.into_iter().filter(|it| it.workspace == here) {
+        for cut in running
+            .into_iter()
+            .filter(|it| it.is_here() && it.workspace == here)
+        {
             if started(cut.process.0) == Some(cut.process.1) {
                 continue; // somebody is at it
             }
@@ -97,7 +101,11 @@ impl Passage<'_> {
             if still.is_none_or(|still| still.ended) {
                 return Err(ControlError::Meanwhile("it has been ended"));
             }
-            self.end(writing, &cut, "unknown", json!({"why": "it was cut off"}))
+            self.end(
+                writing,
+                &cut,
+                Ending::new("unknown", json!({"why": "it was cut off"})),
+            )
         };
         let done = match before {
             Some(before) => self
@@ -117,9 +125,57 @@ impl Passage<'_> {
         match done {
             Err(ControlError::Meanwhile(_)) => Ok(()), // another process was faster
             other => other,
-        }
+        }?;
+        self.send();
+        Ok(())
     }
 
+    /// Writes how an action ended: what ran, its permit, and the outcome. Where it was judged
+    /// elsewhere, it is to be told there too.
+    pub(super) fn end(
+        &self,
+        writing: &mut Writing<'_>,
+        running: &Running,
+        ending: Ending<'_>,
+    ) -> Result<(), ControlError> {
+        if self.far.is_some() {
+            kept::put(writing, &self.unsent(running, &ending))?;
+        }
+        let bench = self.bench()?;
+        bench.end(writing, running, ending.outcome, ending.body)
+    }
+
+    /// Leave that was not used after all: nothing was run.
+    pub(super) fn never_ran(&self, leave: &Leave, denial: &Denial) -> Result<(), ControlError> {
+        self.control.trail.write(Durability::Sync, |writing| {
+            let running: Option<Running> = kept::get(writing.sql(), leave.action_id.as_str())?;
+            if let Some(running) = running {
+                let ending = Ending::new("not_run", json!({"denial": denial}));
+                self.end(writing, &running, ending)?;
+            }
+            Ok::<(), ControlError>(())
+        })?;
+        self.send();
+        Ok(())
+    }
+
+    /// What runs under a leave.
+    pub(super) fn running(
+        &self,
+        writing: &mut Writing<'_>,
+        leave: &Leave,
+    ) -> Result<Running, ControlError> {
+        kept::get(writing.sql(), leave.action_id.as_str())?
+            .ok_or(ControlError::Meanwhile("it is no longer known to run"))
+    }
+
+    /// The present moment.
+    pub(super) fn now(&self) -> Timestamp {
+        self.control.around.clock.now()
+    }
+}
+
+impl Bench<'_> {
     /// Writes how an action ended: what ran, its permit, and the outcome.
     pub(super) fn end(
         &self,
@@ -134,6 +190,7 @@ impl Passage<'_> {
             &Running {
                 ended: true,
                 until: Some(now),
+                outcome: Some(outcome.to_owned()),
                 ..running.clone()
             },
         )?;
@@ -156,31 +213,5 @@ impl Passage<'_> {
             body,
         })?;
         Ok(())
-    }
-
-    /// Leave that was not used after all: nothing was run.
-    pub(super) fn never_ran(&self, leave: &Leave, denial: &Denial) -> Result<(), ControlError> {
-        self.control.trail.write(Durability::Sync, |writing| {
-            let running: Option<Running> = kept::get(writing.sql(), leave.action_id.as_str())?;
-            if let Some(running) = running {
-                self.end(writing, &running, "not_run", json!({"denial": denial}))?;
-            }
-            Ok(())
-        })
-    }
-
-    /// What runs under a leave.
-    pub(super) fn running(
-        &self,
-        writing: &mut Writing<'_>,
-        leave: &Leave,
-    ) -> Result<Running, ControlError> {
-        kept::get(writing.sql(), leave.action_id.as_str())?
-            .ok_or(ControlError::Meanwhile("it is no longer known to run"))
-    }
-
-    /// The present moment.
-    pub(super) fn now(&self) -> Timestamp {
-        self.control.around.clock.now()
     }
 }

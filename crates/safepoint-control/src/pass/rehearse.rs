@@ -1,33 +1,36 @@
 //! What would come of a proposal: the first three stages, and nothing is written.
 
 use safepoint_authority::{Denial, DenialCode, Hold, Permit, changed};
+use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Timestamp};
 
+use super::asked::Wants;
 use super::needs::{Needed, needs, refused_mode, versions};
-use super::see::{Form, Seen};
+use super::see::Form;
 use super::settle::{denial, halted};
-use super::{Mode, Passage, Proposal, Rehearsed};
+use super::standing::Rehearsal;
+use super::{Bench, Mode};
 use crate::session::ByPolicy;
 use crate::{ControlError, kept};
 
-impl Passage<'_> {
+impl Bench<'_> {
     /// What would be said where a person must decide.
     fn would_be_denied(
         &self,
-        proposal: &Proposal,
+        wants: &Wants,
         form: &Form,
         action: &ActionId,
         needed: &Needed,
         now: Timestamp,
     ) -> Result<Option<Denial>, ControlError> {
         let store = self.control.trail.store();
-        if proposal.mode == Mode::Never {
-            let elevated = store.read(|sql| self.is_elevated(sql, proposal))?;
+        if wants.mode == Mode::Never {
+            let elevated = store.read(|sql| self.is_elevated(sql, wants))?;
             return Ok(refused_mode(form, action, needed, elevated));
         }
         let waits = store.read(|sql| -> Result<bool, ControlError> {
             let lineage = self.lineage_in(sql, &form.canonical.session_id)?;
-            let permit = self.permit_for(sql, proposal, form, &lineage)?;
+            let permit = self.permit_for(sql, wants, form, &lineage)?;
             let good = |permit: &Permit| {
                 let trust = versions(form);
                 lineage.contains(&permit.session_id) && permit.reserve(&trust, now).is_ok()
@@ -55,31 +58,23 @@ impl Passage<'_> {
     }
 
     /// What would be said, without anything being written.
-    pub(super) fn rehearse_seen(
+    pub(super) fn rehearse_form(
         &self,
-        proposal: &Proposal,
-        seen: &Seen,
-    ) -> Result<Rehearsed, ControlError> {
-        let now = self.control.around.clock.now();
+        wants: &Wants,
+        form: &Form,
+        rehearsal: &Rehearsal,
+    ) -> Result<(Option<Denial>, Resolution), ControlError> {
+        let now = self.now();
         let action = ActionId::generate(&*self.control.around.entropy)?;
-        let rehearsal = self.session_for_rehearsal(proposal)?;
-        let form = self.form_in(seen, None, &rehearsal.session)?;
         let judgement = self.control.judge_unwritten(
             &rehearsal.engine,
             &rehearsal.session,
             &action,
             &form.requests,
         )?;
-        let refusal = self.refused(proposal, &form, &action, &judgement);
+        let refusal = self.refused(wants, form, &action, &judgement);
         let by_policy = ByPolicy::of(&rehearsal.engine, &form.requests);
-        let needed = needs(
-            proposal,
-            &form,
-            &judgement,
-            &rehearsal.standing,
-            by_policy,
-            now,
-        );
+        let needed = needs(wants, form, &judgement, &rehearsal.standing, by_policy, now);
         let fits = rehearsal
             .standing
             .envelope
@@ -89,18 +84,13 @@ impl Passage<'_> {
                     && needed.fits_in_envelope_of(&rehearsal.standing)
             });
         let store = self.control.trail.store();
-        let stop = store.read(|sql| self.halt(sql, &form, &rehearsal.standing, now))?;
-        let refusal = refusal.or_else(|| stop.map(|hold| halted(&form, &action, &hold)));
+        let stop = store.read(|sql| self.halt(sql, form, &rehearsal.standing, now))?;
+        let refusal = refusal.or_else(|| stop.map(|hold| halted(form, &action, &hold)));
         let asks = !needed.triggers.is_empty() && !fits;
         let denied = match refusal {
-            None if asks => self.would_be_denied(proposal, &form, &action, &needed, now)?,
+            None if asks => self.would_be_denied(wants, form, &action, &needed, now)?,
             other => other,
         };
-        Ok(Rehearsed {
-            denial: denied,
-            canonical: form.canonical,
-            coverage: form.coverage,
-            resolution: Some(judgement.resolution),
-        })
+        Ok((denied, judgement.resolution))
     }
 }

@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use safepoint_authority::{
-    AtlasPin, Canonical, Coverage, Deed, Directory, Input, NamedPath, Programs, Risk, SideEffect,
+    Canonical, Coverage, Deed, Directory, Input, NamedPath, Programs, Risk, SideEffect,
     Surroundings, Tool, Understanding, Undo, shell,
 };
 use safepoint_fence::{Strength, strength};
-use safepoint_gates::{Request, RiskTier, Session};
-use safepoint_model::{ActionId, Digest, Frame, SessionId};
+use safepoint_gates::{Request, RiskTier};
+use safepoint_model::{ActionId, Digest, SessionId};
 use safepoint_state::{Errand, Snapshot};
 use safepoint_store::Sql;
 use serde_json::json;
 
+use super::bench::Under;
 use super::cover::{self, Cover, Fenced, Net};
 use super::documents::Running;
 use super::guarded::CONTROL;
-use super::{Act, Passage, Proposal, Stdin, visit};
+use super::{Act, Bench, Passage, Proposal, Stdin, visit};
 use crate::world::{self, Opened, Search};
 use crate::{ControlError, kept};
 
@@ -65,6 +66,8 @@ pub(super) struct Form {
     pub(super) claims: Option<Vec<String>>,
     /// What it relies on, with how much that is trusted.
     pub(super) trust: BTreeMap<String, (safepoint_authority::Level, u64)>,
+    /// The hash of the checkpoint before it.
+    pub(super) checkpoint_hash: Option<Digest>,
 }
 
 impl Passage<'_> {
@@ -217,18 +220,7 @@ impl Passage<'_> {
         &self,
         seen: &Seen,
         before: Option<&Snapshot>,
-        session: &SessionId,
-    ) -> Result<Form, ControlError> {
-        let (kept, _) = self.control.session(session)?;
-        self.form_in(seen, before, &kept)
-    }
-
-    /// The same in a session that need not be kept.
-    pub(super) fn form_in(
-        &self,
-        seen: &Seen,
-        before: Option<&Snapshot>,
-        session: &Session,
+        under: &Under,
     ) -> Result<Form, ControlError> {
         let net = match before {
             Some(snapshot) => Net::Made(snapshot),
@@ -243,20 +235,20 @@ impl Passage<'_> {
             .map(|(deed, named)| cover::of(deed, named, &net, root, fenced))
             .collect();
         let total = cover::together(&covers);
-        let trust = self.trust_of(seen)?;
-        let trusted = self.is_tool_trusted(seen, &trust);
+        // Whom to trust is known where it is judged.
+        let tool = seen.tool.executable.as_ref();
+        let (trust, trusted) = match self.far {
+            Some(_) => (BTreeMap::new(), false),
+            None => {
+                let bench = self.bench()?;
+                let trust = bench.trust_of(tool, seen.provider.as_deref())?;
+                let trusted = bench.is_tool_trusted(tool, &trust);
+                (trust, trusted)
+            }
+        };
         let mut paths: Vec<NamedPath> = seen.named.concat();
         paths.sort();
         paths.dedup();
-        let atlases: Vec<AtlasPin> = session
-            .atlases
-            .iter()
-            .map(|pin| AtlasPin {
-                atlas_id: pin.atlas_id.clone(),
-                version: pin.version.clone(),
-                digest: pin.digest,
-            })
-            .collect();
         let canonical = Canonical {
             schema: Canonical::SCHEMA,
             tool: seen.tool.clone(),
@@ -275,13 +267,13 @@ impl Passage<'_> {
                 .map(|deed| deed.risk)
                 .max()
                 .unwrap_or(Risk::Low),
-            session_id: session.session_id.clone(),
+            session_id: under.session_id.clone(),
             provider: seen.provider.clone(),
             workspace: safepoint_authority::Workspace {
                 path: world::text(root)?,
             },
-            policy_version: policy_version(&atlases),
-            atlases,
+            policy_version: under.policy_version,
+            atlases: under.atlases.clone(),
             paths,
         };
         let canonical = self.without_tokens(canonical)?;
@@ -304,6 +296,7 @@ impl Passage<'_> {
             claims: visit::claims(&seen.deeds, &seen.named),
             canonical,
             trust,
+            checkpoint_hash: before.map(Snapshot::hash),
         })
     }
 
@@ -324,19 +317,19 @@ impl Passage<'_> {
             false => serde_json::from_str(&clean).map_err(reason),
         }
     }
+}
 
+impl Bench<'_> {
     /// The action that waits or is permitted for the same wish; a new one otherwise.
     pub(super) fn action_of(
         &self,
-        seen: &Seen,
+        wish: &str,
         session: &SessionId,
     ) -> Result<ActionId, ControlError> {
-        let wish = self.form(seen, None, session)?.canonical.wish().to_string();
         let store = self.control.trail.store();
         let mine = self.lineage(session)?;
-        let holds: Vec<safepoint_authority::Hold> = store.read(|sql| kept::about(sql, &wish))?;
-        let permits: Vec<safepoint_authority::Permit> =
-            store.read(|sql| kept::about(sql, &wish))?;
+        let holds: Vec<safepoint_authority::Hold> = store.read(|sql| kept::about(sql, wish))?;
+        let permits: Vec<safepoint_authority::Permit> = store.read(|sql| kept::about(sql, wish))?;
         let waiting = holds
             .iter()
             .filter(|hold| kept::Kept::is_open(*hold))
@@ -355,22 +348,22 @@ impl Passage<'_> {
         }
         Ok(ActionId::generate(&*self.control.around.entropy)?)
     }
+}
 
-    pub(super) fn errand(
-        &self,
-        form: &Form,
-        action: &ActionId,
-        session: &SessionId,
-        decision: &str,
-    ) -> Errand {
-        let names: Vec<&str> = form.canonical.actions.iter().map(String::as_str).collect();
-        Errand {
-            id: action.clone(),
-            session: Some(session.to_string()),
-            action: names.join(" "),
-            summary: form.canonical.summary(),
-            decision: decision.to_owned(),
-        }
+/// What is done, for the log.
+pub(super) fn errand(
+    form: &Form,
+    action: &ActionId,
+    session: &SessionId,
+    decision: &str,
+) -> Errand {
+    let names: Vec<&str> = form.canonical.actions.iter().map(String::as_str).collect();
+    Errand {
+        id: action.clone(),
+        session: Some(session.to_string()),
+        action: names.join(" "),
+        summary: form.canonical.summary(),
+        decision: decision.to_owned(),
     }
 }
 
@@ -394,16 +387,6 @@ fn nothing_in_particular() -> Deed {
 
 pub(super) fn effects(deeds: &[Deed]) -> BTreeSet<SideEffect> {
     deeds.iter().flat_map(|deed| deed.effects.clone()).collect()
-}
-
-/// What everything is judged under: the atlases, and the rules that come with this program.
-fn policy_version(atlases: &[AtlasPin]) -> Digest {
-    let mut frame = Frame::new("safepoint/policy/v1");
-    frame.field(env!("CARGO_PKG_VERSION").as_bytes());
-    for pin in atlases {
-        frame.field(pin.digest.as_bytes());
-    }
-    frame.digest()
 }
 
 /// One request for each action there is. Several deeds of one action are one request, which

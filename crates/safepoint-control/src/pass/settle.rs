@@ -7,10 +7,12 @@ use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::{Value, json};
 
-use super::documents::{Running, Standing};
+use super::asked::{Granted, Refused, Settlement, Wants};
+use super::bench::Under;
+use super::documents::{Remote, Running, Standing};
 use super::needs::{Needed, basis, needs, refused_mode};
-use super::see::{Form, is_used};
-use super::{Answer, Denied, Leave, Mode, Passage, Proposal};
+use super::see::{Form, errand, is_used};
+use super::{Answer, Bench, Denied, Leave, Mode, Passage, Proposal, Visitor};
 use crate::session::ByPolicy;
 use crate::{ControlError, kept};
 
@@ -21,14 +23,73 @@ pub(super) enum Settled {
         permit: Option<Box<Permit>>,
         trust_after: Option<u32>,
         decision: &'static str,
-        /// The line to be run behind the fence instead.
-        line: Option<String>,
     },
     /// It may not.
     Denied(Box<Denial>),
 }
 
-impl Passage<'_> {
+/// Why something may be done.
+pub(super) struct Yes {
+    pub(super) permit: Option<Permit>,
+    /// After how many approved successes the program is trusted.
+    pub(super) trust_after: Option<u32>,
+    pub(super) decision: &'static str,
+}
+
+impl Yes {
+    /// Because nobody has to be asked.
+    fn without_asking() -> Self {
+        Self {
+            permit: None,
+            trust_after: None,
+            decision: "allow",
+        }
+    }
+}
+
+impl Bench<'_> {
+    /// Judges a form in its session, and writes what follows in the same transaction.
+    pub(super) fn judge(
+        &self,
+        form: &Form,
+        wants: &Wants,
+        action: &ActionId,
+    ) -> Result<Settlement, ControlError> {
+        let session = &form.canonical.session_id;
+        let (judgement, (settled, by_policy)) = self.control.propose(
+            session,
+            action,
+            &form.requests,
+            |writing, judgement, by_policy, now| {
+                let settled =
+                    self.settle(writing, wants, form, action, judgement, by_policy, now)?;
+                Ok((settled, by_policy == ByPolicy::Allowed))
+            },
+        )?;
+        let resolution = judgement.resolution;
+        Ok(match settled {
+            Settled::Denied(denial) => Settlement::Denied(Box::new(Refused {
+                denial: *denial,
+                session_id: session.clone(),
+                resolution: Some(resolution),
+            })),
+            Settled::Leave {
+                permit,
+                trust_after,
+                decision,
+            } => Settlement::Leave(Box::new(Granted {
+                action_id: action.clone(),
+                session_id: session.clone(),
+                fingerprint: form.fingerprint,
+                decision: decision.to_owned(),
+                permit: permit.map(|permit| *permit),
+                trust_after,
+                by_policy,
+                resolution,
+            })),
+        })
+    }
+
     #[expect(
         clippy::too_many_arguments,
         reason = "each is one thing it follows from"
@@ -36,7 +97,7 @@ impl Passage<'_> {
     pub(super) fn settle(
         &self,
         writing: &mut Writing<'_>,
-        proposal: &Proposal,
+        wants: &Wants,
         form: &Form,
         action: &ActionId,
         judgement: &Judgement,
@@ -49,13 +110,13 @@ impl Passage<'_> {
         let session = &form.canonical.session_id;
         let standing = kept::get(writing.sql(), session.as_str())?
             .unwrap_or_else(|| Standing::new(session.clone(), now));
-        let refusal = self.refused(proposal, form, action, judgement);
+        let refusal = self.refused(wants, form, action, judgement);
         let stopped = self.halt(writing.sql(), form, &standing, now)?;
         let stopped = stopped.map(|hold| halted(form, action, &hold));
         if let Some(denial) = refusal.or(stopped) {
             return self.deny(writing, form, action, denial);
         }
-        let mut needed = needs(proposal, form, judgement, &standing, by_policy, now);
+        let mut needed = needs(wants, form, judgement, &standing, by_policy, now);
         if let Some(envelope) = &standing.envelope {
             let delta = envelope.delta(&form.canonical, now);
             if delta.is_empty() && needed.fits_in_envelope_of(&standing) {
@@ -66,17 +127,17 @@ impl Passage<'_> {
                     };
                     kept::put(writing, &used)?;
                 }
-                return self.leave(writing, proposal, form, action, None, "allow", now);
+                return self.leave(writing, wants, form, action, Yes::without_asking(), now);
             }
             needed.delta = delta;
         }
         if needed.triggers.is_empty() {
-            return self.leave(writing, proposal, form, action, None, "allow", now);
+            return self.leave(writing, wants, form, action, Yes::without_asking(), now);
         }
-        match proposal.mode {
-            Mode::Never => self.without_asking(writing, proposal, form, action, &needed, now),
+        match wants.mode {
+            Mode::Never => self.without_asking(writing, wants, form, action, &needed, now),
             Mode::Policy | Mode::Always => {
-                self.with_a_permit(writing, proposal, form, action, needed, now)
+                self.with_a_permit(writing, wants, form, action, needed, now)
             }
         }
     }
@@ -84,7 +145,7 @@ impl Passage<'_> {
     /// What is denied whatever anybody approved.
     pub(super) fn refused(
         &self,
-        proposal: &Proposal,
+        wants: &Wants,
         form: &Form,
         action: &ActionId,
         judgement: &Judgement,
@@ -97,7 +158,7 @@ impl Passage<'_> {
                 ..denial(DenialCode::ControlForbidden, form, action)
             });
         }
-        let undeclared = proposal.declared.as_ref().map(|declared| {
+        let undeclared = wants.declared.as_ref().map(|declared| {
             let mut extra = form.canonical.side_effects.difference(declared);
             extra.next().copied()
         });
@@ -111,7 +172,7 @@ impl Passage<'_> {
                 ..denial(DenialCode::ClassUndeclared, form, action)
             });
         }
-        let other = proposal.said.as_ref().and_then(|said| {
+        let other = wants.said.as_ref().and_then(|said| {
             let mut actions = form.canonical.actions.iter();
             actions
                 .find(|action| *action != said)
@@ -151,74 +212,65 @@ impl Passage<'_> {
     fn without_asking(
         &self,
         writing: &mut Writing<'_>,
-        proposal: &Proposal,
+        wants: &Wants,
         form: &Form,
         action: &ActionId,
         needed: &Needed,
         now: Timestamp,
     ) -> Result<Settled, ControlError> {
-        let elevated = self.is_elevated(writing.sql(), proposal)?;
+        let elevated = self.is_elevated(writing.sql(), wants)?;
         match refused_mode(form, action, needed, elevated) {
-            None => self.leave(writing, proposal, form, action, None, "allow", now),
+            None => self.leave(writing, wants, form, action, Yes::without_asking(), now),
             Some(denial) => self.deny(writing, form, action, denial),
         }
     }
 
     /// Says in the trail what is about to be done, before it is.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is one thing that is written down"
-    )]
     pub(super) fn leave(
         &self,
         writing: &mut Writing<'_>,
-        proposal: &Proposal,
+        wants: &Wants,
         form: &Form,
         action: &ActionId,
-        permit: Option<Permit>,
-        decision: &'static str,
+        yes: Yes,
         now: Timestamp,
     ) -> Result<Settled, ControlError> {
+        let Yes {
+            permit,
+            trust_after,
+            decision,
+        } = yes;
         let session = &form.canonical.session_id;
         let mut standing: Standing = kept::get(writing.sql(), session.as_str())?
             .unwrap_or_else(|| Standing::new(session.clone(), now));
-        if proposal.provider.is_some() && standing.provider != proposal.provider {
-            standing.provider.clone_from(&proposal.provider);
+        if wants.provider.is_some() && standing.provider != wants.provider {
+            standing.provider.clone_from(&wants.provider);
             kept::put(writing, &standing)?;
         }
         crate::session::allow_request(writing.sql(), action)?;
-        let errand = self.errand(form, action, session, decision);
         let line = match permit.is_some() {
             // A person has approved exactly that line, where it was asked for.
             true => None,
             false => form.line.clone(),
         };
-        let running = Running {
-            format: 1,
-            action_id: action.clone(),
-            session_id: session.clone(),
-            workspace: form.canonical.workspace.path.clone(),
-            before: form.coverage.checkpoint_id.clone(),
-            action: errand.action,
-            summary: errand.summary,
-            decision: decision.to_owned(),
+        let mut running = Running {
             permit_id: permit.as_ref().map(|permit| permit.permit_id.clone()),
-            process: match &proposal.visitor {
-                Some(visitor) => visitor.process,
-                None => super::recover::this_process(),
-            },
-            time: now,
-            ended: false,
-            until: None,
-            visitor: proposal.visitor.clone(),
-            claims: form.claims.clone(),
-            line: line
-                .clone()
-                .map(|line| self.control.trail.without_tokens(line)),
-            performer: None,
+            line: line.map(|line| self.control.trail.without_tokens(line)),
+            ..Running::begun(form, action, wants.visitor.as_ref(), decision, now)
         };
+        if let Some(site) = &self.site {
+            let tool = form.canonical.tool.executable.as_ref();
+            // No process of another machine is one of ours.
+            running.process = (0, 0);
+            running.remote = Some(Remote {
+                site: site.clone(),
+                trust_after,
+                tool: tool.map(|it| it.path.clone()),
+                policy_version: form.canonical.policy_version,
+            });
+        }
         kept::put(writing, &running)?;
-        let body = json!({
+        let mut body = json!({
             "fingerprint": form.fingerprint,
             "actions": form.canonical.actions,
             "summary": running.summary,
@@ -228,12 +280,15 @@ impl Passage<'_> {
             "permit_id": running.permit_id,
             "policy_version": form.canonical.policy_version,
         });
+        if let (Some(site), Some(fields)) = (&self.site, body.as_object_mut()) {
+            fields.insert("machine".to_owned(), json!(site));
+            fields.insert("checkpoint_hash".to_owned(), json!(form.checkpoint_hash));
+        }
         self.tell(writing, form, action, "action_intended", body)?;
         Ok(Settled::Leave {
             permit: permit.map(Box::new),
-            trust_after: None,
+            trust_after,
             decision,
-            line,
         })
     }
 
@@ -272,7 +327,9 @@ impl Passage<'_> {
         })?;
         Ok(())
     }
+}
 
+impl Passage<'_> {
     /// What the world has changed since leave was given.
     pub(super) fn changed_since(
         &self,
@@ -283,7 +340,8 @@ impl Passage<'_> {
             return Ok(None);
         }
         let again = self.see(proposal)?;
-        let form = self.form(&again, leave.before.as_ref(), &leave.session_id)?;
+        let under = Under::of_form(&leave.canonical);
+        let form = self.form(&again, leave.before.as_ref(), &under)?;
         Ok(changed(&leave.canonical, &form.canonical))
     }
 
@@ -305,6 +363,44 @@ impl Passage<'_> {
             session_id: leave.session_id,
             resolution: Some(leave.resolution),
         })))
+    }
+}
+
+impl Running {
+    /// What begins now, by this process or by a client.
+    pub(super) fn begun(
+        form: &Form,
+        action: &ActionId,
+        visitor: Option<&Visitor>,
+        decision: &str,
+        now: Timestamp,
+    ) -> Self {
+        let session = &form.canonical.session_id;
+        let errand = errand(form, action, session, decision);
+        Self {
+            format: 1,
+            action_id: action.clone(),
+            session_id: session.clone(),
+            workspace: form.canonical.workspace.path.clone(),
+            before: form.coverage.checkpoint_id.clone(),
+            action: errand.action,
+            summary: errand.summary,
+            decision: decision.to_owned(),
+            permit_id: None,
+            process: match visitor {
+                Some(visitor) => visitor.process,
+                None => super::recover::this_process(),
+            },
+            time: now,
+            ended: false,
+            until: None,
+            visitor: visitor.cloned(),
+            claims: form.claims.clone(),
+            line: None,
+            performer: None,
+            outcome: None,
+            remote: None,
+        }
     }
 }
 

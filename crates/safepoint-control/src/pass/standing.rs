@@ -7,9 +7,10 @@ use safepoint_gates::{Engine, Event, Facts, Resolution, Session, Verdict};
 use safepoint_model::{ActionId, HoldId, SessionId, Timestamp};
 use safepoint_store::{Durability, Sql};
 
+use super::asked::Entering;
 use super::documents::{Home, Place, Standing};
 use super::see::Form;
-use super::{Passage, Proposal, Visitor};
+use super::{Bench, Passage, Proposal, Visitor};
 use crate::session::engine;
 use crate::{AtlasFile, Control, ControlError, Start, kept, world};
 
@@ -17,7 +18,7 @@ use crate::{AtlasFile, Control, ControlError, Start, kept, world};
 const MOST_EARLIER: usize = 20;
 
 /// What names the workspace of a client's session.
-fn home_id(client: &str, session: &str) -> String {
+pub(super) fn home_id(client: &str, session: &str) -> String {
     format!("{client}/{session}")
 }
 
@@ -38,22 +39,54 @@ pub(super) struct Rehearsal {
 }
 
 impl Passage<'_> {
-    /// The session of a proposal. Whoever names none works in that of the workspace, which
-    /// begins anew when the rules have changed.
-    pub(super) fn session_of(&self, proposal: &Proposal) -> Result<SessionId, ControlError> {
-        Ok(self.enter(proposal)?.0)
-    }
-
-    /// The same, with what the gates said if it has begun now.
+    /// The session of a proposal, with what the gates said if it has begun now.
     pub fn enter(
         &self,
         proposal: &Proposal,
     ) -> Result<(SessionId, Option<Resolution>), ControlError> {
-        if let Some(session) = &proposal.session {
+        let entering = self.entering(proposal)?;
+        match self.far {
+            None => self.bench()?.enter(&entering),
+            Some(_) => self.enter_far(&entering),
+        }
+    }
+
+    /// The session of a proposal, for whoever asks the gates alone.
+    pub fn session(&self, proposal: &Proposal) -> Result<SessionId, ControlError> {
+        Ok(self.enter(proposal)?.0)
+    }
+
+    /// Begins a session for an agent that is started now.
+    pub fn begin(&self, objective: Option<String>) -> Result<SessionId, ControlError> {
+        match self.far {
+            None => self.bench()?.begin(objective),
+            Some(_) => self.begin_far(objective),
+        }
+    }
+
+    /// Who comes, and where to.
+    pub(super) fn entering(&self, proposal: &Proposal) -> Result<Entering, ControlError> {
+        Ok(Entering {
+            session: proposal.session.clone(),
+            objective: proposal.objective.clone(),
+            visitor: proposal.visitor.clone(),
+            ..Entering::new(world::text(&self.workspace.root)?)
+        })
+    }
+}
+
+impl Bench<'_> {
+    /// The session of whoever comes. Who names none works in that of the workspace, which
+    /// begins anew when the rules have changed.
+    pub(super) fn enter(
+        &self,
+        entering: &Entering,
+    ) -> Result<(SessionId, Option<Resolution>), ControlError> {
+        if let Some(session) = &entering.session {
             self.refuse_weaker(session)?;
             return Ok((session.clone(), None));
         }
-        let id = self.place_of(proposal)?;
+        let id = self.place_of(entering);
         let place = self.place(&id)?;
         let engine = self.engine()?;
         if let Some(place) = &place
@@ -63,17 +96,17 @@ impl Passage<'_> {
         }
         // A client that is new here goes on where the last one was: new sessions are no way
         // around what was found out in others.
-        let last = match (&place, &proposal.visitor) {
+        let last = match (&place, &entering.visitor) {
             (Some(place), _) => Some(place.clone()),
             (None, None) => None,
-            (None, Some(_)) => match self.place(&self.last_visit()?)? {
+            (None, Some(_)) => match self.place(&self.last_visit())? {
                 Some(last) => Some(last),
-                None => self.place(&world::text(&self.workspace.root)?)?,
+                None => self.place(&self.place_name(&self.root))?,
             },
         };
         let started = self.control.start(&Start {
-            atlases: self.atlases.clone(),
-            goal: proposal.objective.clone(),
+            atlases: self.atlases.to_vec(),
+            goal: entering.objective.clone(),
             key: None,
         })?;
         let changed = match &last {
@@ -81,34 +114,29 @@ impl Passage<'_> {
             None => false,
         };
         let before = place.map(|it| it.session_id);
-        let visitor = proposal.visitor.as_ref();
+        let visitor = entering.visitor.as_ref();
         let session = self.move_to(&id, before, last, started.session_id, changed, visitor)?;
         Ok((session, Some(started.judgement.resolution)))
     }
 
     /// What names the session of a proposal: the directory, or a client's own session in it.
-    fn place_of(&self, proposal: &Proposal) -> Result<String, ControlError> {
-        let root = world::text(&self.workspace.root)?;
-        Ok(match &proposal.visitor {
+    fn place_of(&self, entering: &Entering) -> String {
+        let root = self.place_name(&self.root);
+        match &entering.visitor {
             None => root,
             Some(visitor) => format!("client:{}/{}:{root}", visitor.client, visitor.session),
-        })
+        }
     }
 
     /// What names the session of the last client that was new here.
-    fn last_visit(&self) -> Result<String, ControlError> {
-        Ok(format!("client:{}", world::text(&self.workspace.root)?))
-    }
-
-    /// The session of a proposal, for whoever asks the gates alone.
-    pub fn session(&self, proposal: &Proposal) -> Result<SessionId, ControlError> {
-        self.session_of(proposal)
+    fn last_visit(&self) -> String {
+        format!("client:{}", self.place_name(&self.root))
     }
 
     /// Begins a session for an agent that is started now.
-    pub fn begin(&self, objective: Option<String>) -> Result<SessionId, ControlError> {
+    pub(super) fn begin(&self, objective: Option<String>) -> Result<SessionId, ControlError> {
         let started = self.control.start(&Start {
-            atlases: self.atlases.clone(),
+            atlases: self.atlases.to_vec(),
             goal: objective,
             key: None,
         })?;
@@ -117,7 +145,7 @@ impl Passage<'_> {
 
     /// A session is judged under everything that the workspace is judged under, or it is not
     /// for this workspace: whoever begins sessions must not choose the rules by that.
-    fn refuse_weaker(&self, session: &SessionId) -> Result<(), ControlError> {
+    pub(super) fn refuse_weaker(&self, session: &SessionId) -> Result<(), ControlError> {
         let (kept, _) = self.control.session(session)?;
         let pinned = |atlas: &AtlasFile| kept.atlases.iter().any(|pin| pin.digest == atlas.digest);
         match self.atlases.iter().find(|atlas| !pinned(atlas)) {
@@ -132,13 +160,16 @@ impl Passage<'_> {
     /// Whether the workspace lies in another one that is known or has rules, and so could have
     /// been made by whoever works there.
     fn is_nested(&self, sql: &mut dyn Sql) -> Result<bool, ControlError> {
-        for above in self.workspace.root.ancestors().skip(1) {
-            let has_rules = above.join("safepoint.yaml").is_file();
+        let here = self.site.is_none();
+        for above in Path::new(&self.root).ancestors().skip(1) {
+            // What lies on another machine is not looked at.
+            let has_rules = here && above.join("safepoint.yaml").is_file();
             if has_rules && !self.is_under_rules_of(above) {
                 return Ok(true);
             }
             let Some(name) = above.to_str() else { continue };
-            for id in [name.to_owned(), format!("client:{name}")] {
+            let name = self.place_name(name);
+            for id in [name.clone(), format!("client:{name}")] {
                 if kept::get::<Place>(sql, &id)?.is_some() {
                     return Ok(true);
                 }
@@ -149,7 +180,7 @@ impl Passage<'_> {
 
     /// Whether all that it is judged under lies there, and not in the workspace.
     fn is_under_rules_of(&self, above: &Path) -> bool {
-        let root = &self.workspace.root;
+        let root = Path::new(&self.root);
         let beside = |atlas: &AtlasFile| {
             let place = std::fs::canonicalize(&atlas.path);
             place.is_ok_and(|place| place.starts_with(above) && !place.starts_with(root))
@@ -214,15 +245,15 @@ impl Passage<'_> {
             if let Some(visitor) = visitor {
                 let home = Home {
                     format: 1,
-                    visitor: home_id(&visitor.client, &visitor.session),
-                    workspace: world::text(&self.workspace.root)?,
+                    visitor: self.place_name(&home_id(&visitor.client, &visitor.session)),
+                    workspace: self.root.clone(),
                     time: now,
                 };
                 if kept::get::<Home>(writing.sql(), &home.visitor)?.is_none() {
                     kept::put(writing, &home)?;
                 }
                 let last = Place {
-                    workspace: self.last_visit()?,
+                    workspace: self.last_visit(),
                     ..place.clone()
                 };
                 kept::put(writing, &last)?;
@@ -247,7 +278,7 @@ impl Passage<'_> {
         sql: &mut dyn Sql,
         now: Timestamp,
     ) -> Result<Standing, ControlError> {
-        let id = world::text(&self.workspace.root)?;
+        let id = self.place_name(&self.root);
         let place: Option<Place> = kept::get(sql, &id)?;
         let standing = match &place {
             Some(place) => kept::get(sql, place.session_id.as_str())?,
@@ -307,12 +338,12 @@ impl Passage<'_> {
     /// The session in which a rehearsal is judged: the one there is, or one that would begin.
     pub(super) fn session_for_rehearsal(
         &self,
-        proposal: &Proposal,
+        entering: &Entering,
     ) -> Result<Rehearsal, ControlError> {
         let now = self.control.around.clock.now();
         let engine = self.engine()?;
-        let place = self.place(&self.place_of(proposal)?)?;
-        let known = match (&proposal.session, place) {
+        let place = self.place(&self.place_of(entering))?;
+        let known = match (&entering.session, place) {
             (Some(session), _) => Some(session.clone()),
             (None, Some(place)) if self.control.is_current(&place.session_id, &engine)? => {
                 Some(place.session_id)

@@ -2,30 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use safepoint_authority::{Boundary, Canonical, Level, Trust};
+use safepoint_authority::{Boundary, Canonical, Executable, Level, Trust};
+use safepoint_model::Digest;
 use safepoint_store::Sql;
 use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::json;
 
-use super::see::Seen;
-use super::{Leave, Passage, Proposal};
-use crate::{Control, ControlError, kept, world};
+use super::Bench;
+use super::asked::Wants;
+use crate::{Control, ControlError, kept};
 
-impl Passage<'_> {
+impl Bench<'_> {
     /// How much is trusted of what an action relies on, with versions: the program, the
     /// workspace, and who proposes.
     pub(super) fn trust_of(
         &self,
-        seen: &Seen,
+        tool: Option<&Executable>,
+        provider: Option<&str>,
     ) -> Result<BTreeMap<String, (Level, u64)>, ControlError> {
-        let mut boundaries = vec![Boundary::path(&world::text(&self.workspace.root)?)];
-        boundaries.extend(
-            seen.tool
-                .executable
-                .iter()
-                .map(|it| Boundary::tool(&it.path)),
-        );
-        boundaries.extend(seen.provider.iter().map(|name| Boundary::provider(name)));
+        let mut boundaries = vec![self.path_boundary()];
+        boundaries.extend(tool.map(|it| self.tool_boundary(&it.path)));
+        boundaries.extend(provider.map(Boundary::provider));
         let store = self.control.trail.store();
         let mut known = BTreeMap::new();
         for boundary in boundaries {
@@ -39,11 +36,10 @@ impl Passage<'_> {
 
     pub(super) fn is_tool_trusted(
         &self,
-        seen: &Seen,
+        tool: Option<&Executable>,
         trust: &BTreeMap<String, (Level, u64)>,
     ) -> bool {
-        let tool = seen.tool.executable.as_ref();
-        let tool = tool.map(|it| Boundary::tool(&it.path).to_string());
+        let tool = tool.map(|it| self.tool_boundary(&it.path).to_string());
         let level = tool.and_then(|name| trust.get(&name));
         level.is_some_and(|(level, _)| *level >= Level::Trusted)
     }
@@ -52,15 +48,10 @@ impl Passage<'_> {
     pub(super) fn is_elevated(
         &self,
         sql: &mut dyn Sql,
-        proposal: &Proposal,
+        wants: &Wants,
     ) -> Result<bool, ControlError> {
-        let mut names = vec![Boundary::path(&world::text(&self.workspace.root)?)];
-        names.extend(
-            proposal
-                .workflow
-                .iter()
-                .map(|name| Boundary::workflow(name)),
-        );
+        let mut names = vec![self.path_boundary()];
+        names.extend(wants.workflow.iter().map(|name| Boundary::workflow(name)));
         for boundary in names {
             let trust: Option<Trust> = kept::get(sql, &boundary.to_string())?;
             if trust.is_some_and(|it| it.level == Level::Elevated) {
@@ -74,19 +65,17 @@ impl Passage<'_> {
     pub(super) fn prove(
         &self,
         writing: &mut Writing<'_>,
-        leave: &Leave,
+        tool: Option<&str>,
+        trust_after: Option<u32>,
+        policy: Digest,
     ) -> Result<(), ControlError> {
-        let Some(executable) = &leave.canonical.tool.executable else {
+        let (Some(tool), Some(_)) = (tool, trust_after) else {
             return Ok(());
         };
-        if leave.trust_after.is_none() {
-            return Ok(());
-        }
-        let policy = leave.canonical.policy_version;
-        let boundary = Boundary::tool(&executable.path);
+        let boundary = self.tool_boundary(tool);
         self.control
             .change_trust(writing, boundary, "evidence", |trust, now| {
-                trust.proven(leave.trust_after, policy, now)
+                trust.proven(trust_after, policy, now)
             })
     }
 
@@ -100,7 +89,7 @@ impl Passage<'_> {
     ) -> Result<(), ControlError> {
         let now = self.now();
         let tool = action.tool.executable.as_ref();
-        let tool = tool.map(|it| Boundary::tool(&it.path));
+        let tool = tool.map(|it| self.tool_boundary(&it.path));
         let provider = action
             .provider
             .as_ref()

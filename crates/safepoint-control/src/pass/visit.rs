@@ -6,16 +6,18 @@ use std::process::Command;
 
 use safepoint_authority::{Deed, NamedPath, Undo};
 use safepoint_clients::Ended;
-use safepoint_gates::{Outcome, Resolution};
+use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, SessionId};
 use safepoint_state::path::TreePath;
 use safepoint_state::{Changed, Company, Errand, Share};
 use safepoint_store::{Durability, fault};
 use serde_json::{Value, json};
 
+use super::asked::Reported;
 use super::attend::{Stop, ended_code, wait};
 use super::cover::is_change;
 use super::documents::Running;
+use super::far::Ending;
 use super::recover::{parent, started, this_process};
 use super::{Capture, Passage, Visitor};
 use crate::{ControlError, kept};
@@ -95,15 +97,15 @@ impl Passage<'_> {
             Ended::Unsaid => ("unknown", Some("the client does not say how it ended")),
         };
         let body = json!({"client": visitor.client, "why": why});
-        let changes = match self.end_of(&running, outcome, body) {
+        let report = Reported {
+            well: !matches!(ended, Ended::Error),
+            result: Some(result),
+        };
+        let changes = match self.end_of(&running, outcome, body, &report) {
             Err(ControlError::Meanwhile(_)) => return Ok(None),
             other => other?,
         };
-        let outcome_of_gates = match ended {
-            Ended::Error => Outcome::Error,
-            Ended::Ok | Ended::Unsaid => Outcome::Ok,
-        };
-        let resolution = self.told_to_gates(&running, outcome_of_gates, Some(result))?;
+        let resolution = self.told_to_gates(&running, report)?;
         Ok(Some(Finished {
             session_id: running.session_id,
             action_id: running.action_id,
@@ -119,12 +121,12 @@ impl Passage<'_> {
         let recent: Vec<Running> = store.read(|sql| kept::newest(sql, MOST_BESIDE))?;
         let same = |running: &Running| {
             let mine = running.visitor.as_ref().is_some_and(|it| it.is(visitor));
-            mine && running.ended && running.performer.is_some()
+            mine && running.ended && running.is_here() && running.performer.is_some()
         };
         let Some(running) = recent.into_iter().find(same) else {
             return Ok(None);
         };
-        let resolution = self.control.show(&running.session_id)?.resolution;
+        let resolution = self.show(&running.session_id)?;
         Ok(Some(Finished {
             session_id: running.session_id,
             action_id: running.action_id,
@@ -202,6 +204,8 @@ impl Passage<'_> {
         let mut command = Command::new(shell);
         command
             .args(words.iter().skip(1))
+            // What lets this machine in at a server is no agent's business.
+            .env_remove("SAFEPOINT_SERVER_TOKEN")
             .env("SAFEPOINT_SESSION", running.session_id.as_str())
             .env("SAFEPOINT_ACTION", running.action_id.as_str());
         fault::point("pass.started");
@@ -217,12 +221,12 @@ impl Passage<'_> {
             }
             Err(error) => ("error", json!({"why": error.to_string()}), 126),
         };
-        self.end_of(&running, outcome, body)?;
-        let outcome = match outcome {
-            "ok" => Outcome::Ok,
-            _ => Outcome::Error,
+        let report = Reported {
+            well: outcome == "ok",
+            result: None,
         };
-        self.told_to_gates(&running, outcome, None)?;
+        self.end_of(&running, outcome, body, &report)?;
+        self.told_to_gates(&running, report)?;
         ended.map_err(failed)?;
         Ok(code)
     }
@@ -232,12 +236,15 @@ impl Passage<'_> {
     fn told_to_gates(
         &self,
         running: &Running,
-        outcome: Outcome,
-        result: Option<Value>,
+        report: Reported,
     ) -> Result<Option<Resolution>, ControlError> {
+        if self.far.is_some() {
+            return Ok(self.send_about(&running.action_id));
+        }
+        let (session, action) = (&running.session_id, &running.action_id);
         let said = self
             .control
-            .report(&running.session_id, &running.action_id, outcome, result);
+            .report(session, action, report.outcome(), report.result);
         match said {
             Ok(judgement) => Ok(Some(judgement.resolution)),
             Err(error @ (ControlError::Store(_) | ControlError::Trail(_))) => Err(error),
@@ -251,18 +258,27 @@ impl Passage<'_> {
         running: &Running,
         outcome: &str,
         body: Value,
+        report: &Reported,
     ) -> Result<Vec<Changed>, ControlError> {
-        let end = |writing: &mut safepoint_trail::Writing<'_>| -> Result<(), ControlError> {
+        let end = |writing: &mut safepoint_trail::Writing<'_>,
+                   changes: &[Changed]|
+         -> Result<(), ControlError> {
             let still: Option<Running> = kept::get(writing.sql(), running.action_id.as_str())?;
+            let ending = Ending {
+                report: Some(report.clone()),
+                changes,
+                ..Ending::new(outcome, body)
+            };
             match still {
-                Some(still) if !still.ended => self.end(writing, &still, outcome, body),
+                Some(still) if !still.ended => self.end(writing, &still, ending),
                 _ => Err(ControlError::Meanwhile("it has been ended")),
             }
         };
         let before = match &running.before {
             Some(id) => self.state.find(id)?,
             None => {
-                self.control.trail.write(Durability::Sync, end)?;
+                let write = |writing: &mut safepoint_trail::Writing<'_>| end(writing, &[]);
+                self.control.trail.write(Durability::Sync, write)?;
                 return Ok(Vec::new());
             }
         };
@@ -282,7 +298,7 @@ impl Passage<'_> {
             self.progress,
             |writing, changes| {
                 self.notice(writing, running, changes)?;
-                end(writing)
+                end(writing, changes)
             },
         )
     }
@@ -292,7 +308,8 @@ impl Passage<'_> {
         let here = crate::world::text(&self.workspace.root)?;
         let store = self.control.trail.store();
         let open: Vec<Running> = store.read(|sql| kept::open(sql))?;
-        Ok(open.into_iter().filter(|it| it.workspace == here).collect())
+        let here = |it: &Running| it.is_here() && it.workspace == here;
+        Ok(open.into_iter().filter(here).collect())
     }
 
     /// Whether anything else is going on here.
@@ -319,6 +336,7 @@ impl Passage<'_> {
         let recent: Vec<Running> = store.read(|sql| kept::newest(sql, MOST_BESIDE))?;
         let beside = |other: &&Running| {
             other.action_id != running.action_id
+                && other.is_here()
                 && other.workspace == running.workspace
                 && other.until.is_none_or(|until| until >= running.time)
         };

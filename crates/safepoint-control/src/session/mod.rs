@@ -233,6 +233,15 @@ impl Control {
         }
     }
 
+    /// The session in which a request was made.
+    pub(crate) fn session_of_request(
+        &self,
+        id: &ActionId,
+    ) -> Result<Option<SessionId>, ControlError> {
+        let store = self.trail.store();
+        store.read(|sql| table::session_of_request(sql, id))
+    }
+
     /// The session whose id begins with `prefix`.
     pub fn find(&self, prefix: &str) -> Result<SessionId, ControlError> {
         self.trail.store().read(|sql| table::find(sql, prefix))

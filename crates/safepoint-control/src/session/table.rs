@@ -189,6 +189,27 @@ pub(crate) fn allow_request(sql: &mut dyn Sql, id: &ActionId) -> Result<(), Stor
     .map(drop)
 }
 
+/// The session in which a request was made.
+pub(super) fn session_of_request(
+    sql: &mut dyn Sql,
+    id: &ActionId,
+) -> Result<Option<SessionId>, ControlError> {
+    let found = query_one(
+        sql,
+        "SELECT session_id FROM control_requests WHERE id = ?1",
+        &[Value::Text(id.as_str())],
+        |row| row.text(0).map(str::to_owned),
+    )?;
+    let read = |name: String| {
+        let read = name.parse();
+        read.map_err(|_| ControlError::NotFound {
+            what: "session",
+            name,
+        })
+    };
+    found.map(read).transpose()
+}
+
 pub(super) fn request(
     sql: &mut dyn Sql,
     session: &SessionId,

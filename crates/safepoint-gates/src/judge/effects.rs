@@ -196,7 +196,7 @@ impl<'a> Step<'a> {
         self.dropped.push(Dropped {
             checkpoint_id: gate,
             context_id: Some(context.label.clone()),
-            reason,
+            reason: reason.into(),
         });
     }
 

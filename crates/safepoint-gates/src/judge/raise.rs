@@ -182,7 +182,7 @@ impl<'a> Step<'a> {
         self.dropped.push(Dropped {
             checkpoint_id: gate.label.to_string(),
             context_id: None,
-            reason,
+            reason: reason.into(),
         });
     }
 
@@ -200,7 +200,7 @@ impl<'a> Step<'a> {
         let note = GateNote {
             checkpoint_id: gate.label.to_string(),
             atlas_id: atlas_id.to_owned(),
-            gate_type: gate.definition.trigger.name(),
+            gate_type: gate.definition.trigger.name().into(),
             mode: gate.definition.mode,
             priority: gate.priority,
             status,

@@ -221,7 +221,7 @@ fn questions_of<'q>(gate: &'q Gate, place: &'q Waiting) -> impl Iterator<Item = 
             checkpoint_id: gate.label.to_string(),
             question_id: definition.question_id.clone(),
             question: definition.question.clone(),
-            response_type: definition.response_type.name(),
+            response_type: definition.response_type.name().into(),
             required: definition.required,
             hint: definition.hint.clone(),
             options: definition.choices().to_vec(),

@@ -144,6 +144,7 @@ impl Room {
             is_within: self.is_within,
             place: self.place.clone(),
             progress: &self.progress,
+            far: None,
         }
     }
 

@@ -152,6 +152,31 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
             Some(program.clone()),
             None,
         ),
+        ControlError::Unreachable { .. } => (
+            Code::StoreUnreachable,
+            None,
+            hint(
+                "nothing was run: look whether the server runs, and at `SAFEPOINT_STORE`, `SAFEPOINT_SERVER_TOKEN_FILE` and `SAFEPOINT_SERVER_CA`",
+            ),
+        ),
+        ControlError::Elsewhere { .. } => (
+            Code::ServiceFailed,
+            None,
+            hint("nothing was run: the server and this machine need the same version of Safepoint"),
+        ),
+        ControlError::Refuses {
+            code,
+            location,
+            suggestion,
+            ..
+        } => {
+            let known = Code::ALL.iter().copied().find(|it| it.code() == code);
+            (
+                known.unwrap_or(Code::ServiceFailed),
+                location.clone(),
+                suggestion.clone(),
+            )
+        }
         ControlError::Store(error) => explain_store(error),
         ControlError::Trail(error) => explain_trail(error),
         ControlError::TokenExists { name } => (

@@ -113,6 +113,7 @@ impl Sample {
             is_within: false,
             place: None,
             progress: &self.progress,
+            far: None,
         }
     }
 

@@ -75,7 +75,7 @@ pub(super) fn questions(resolution: &Resolution, session: &str) -> String {
 
 /// What an answer to a question looks like.
 fn sample(question: &QuestionNote) -> Value {
-    match (question.response_type, question.options.first()) {
+    match (question.response_type.as_ref(), question.options.first()) {
         ("boolean" | "acknowledgment", _) => true.into(),
         ("number", _) => question.min.unwrap_or(0.0).into(),
         ("choice", Some(option)) => option.as_str().into(),

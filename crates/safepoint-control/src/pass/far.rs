@@ -1,0 +1,457 @@
+//! The machine's half of the passage, where the control plane is somewhere else.
+//!
+//! What is seen, secured and done stays here, with a trail of its own in a store of its
+//! own, under the same ids. What the control plane says is believed only for exactly what
+//! was asked. Whatever goes wrong on the way there is an error, and then nothing runs.
+
+use safepoint_gates::Resolution;
+use safepoint_model::{ActionId, Code, Entropy, HoldId, SessionId};
+use safepoint_state::Changed;
+use safepoint_store::{Durability, fault};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::asked::{
+    Asked, ChangedPath, Entered, Entering, FORMAT, Foretelling, Foretold, Granted, Heard,
+    MOST_CHANGES, Reported, Settlement, Told,
+};
+use super::bench::Under;
+use super::documents::{Home, Running, Unsent};
+use super::execute::chooses_code;
+use super::see::{Form, Seen};
+use super::standing::home_id;
+use super::{Passage, Proposal, Rehearsed};
+use crate::{ControlError, kept, world};
+
+/// What is asked of a control plane elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub enum Question<'a> {
+    /// In which session, and under what: an [`Entered`] answers it.
+    Enter(&'a Entering),
+    /// Whether something may be done: a [`Settlement`].
+    Propose(&'a Asked),
+    /// What would be said to it: a [`Foretold`].
+    Rehearse(&'a Foretelling),
+    /// How something ended: a [`Heard`].
+    End(&'a Told),
+    /// How a session stands: `{"resolution"}`.
+    Show(&'a SessionId),
+    /// What an agent was told: `{"resolution"}`.
+    Input(&'a SessionId, &'a str),
+    /// Whether the gates let an action go on: `{"resolution"}`.
+    Request(&'a SessionId, &'a str, &'a Value),
+    /// That a session is over.
+    Close(&'a SessionId),
+    /// Whether somebody still has to decide: `{"waits"}`.
+    Hold(&'a HoldId),
+}
+
+/// A control plane elsewhere.
+pub trait Far {
+    /// Asks, and gives the document that answers.
+    fn ask(&self, question: &Question<'_>) -> Result<Value, ControlError>;
+}
+
+/// How something ended, and what is told of it.
+pub(super) struct Ending<'a> {
+    pub(super) outcome: &'a str,
+    pub(super) body: Value,
+    pub(super) report: Option<Reported>,
+    pub(super) changes: &'a [Changed],
+}
+
+impl<'a> Ending<'a> {
+    pub(super) fn new(outcome: &'a str, body: Value) -> Self {
+        Self {
+            outcome,
+            body,
+            report: None,
+            changes: &[],
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Resolved {
+    resolution: Resolution,
+}
+
+#[derive(serde::Deserialize)]
+struct Waits {
+    waits: bool,
+}
+
+impl Passage<'_> {
+    /// Asks the control plane elsewhere.
+    fn answered<T: DeserializeOwned>(&self, question: &Question<'_>) -> Result<T, ControlError> {
+        let far = self.far.ok_or(ControlError::Elsewhere {
+            reason: "there is no server to be asked".to_owned(),
+        })?;
+        let answer = match far.ask(question) {
+            Err(ControlError::Refuses { code, .. }) if code == Code::Conflict.code() => {
+                return Err(ControlError::Meanwhile("the server says so"));
+            }
+            other => other?,
+        };
+        serde_json::from_value(answer).map_err(|error| ControlError::Elsewhere {
+            reason: format!("its answer cannot be read: {error}"),
+        })
+    }
+
+    /// Looks at everything, and finds out in which session and under which action it goes.
+    pub(super) fn look_far(
+        &self,
+        proposal: &Proposal,
+    ) -> Result<(Seen, Under, ActionId), ControlError> {
+        // How things ended comes first: it is part of what the next one is judged by.
+        self.send_waiting()?;
+        let seen = self.see(proposal)?;
+        let wish = self.form(&seen, None, &self.nowhere()?)?.canonical.wish();
+        let entering = Entering {
+            wish: Some(wish.to_string()),
+            ..self.entering(proposal)?
+        };
+        let entered: Entered = self.answered(&Question::Enter(&entering))?;
+        self.refuse_weaker(&entered)?;
+        let action = entered.action_id.ok_or_else(|| ControlError::Elsewhere {
+            reason: "it names no action".to_owned(),
+        })?;
+        let under = Under {
+            session_id: entered.session_id,
+            atlases: entered.atlases,
+            policy_version: entered.policy_version,
+        };
+        Ok((seen, under, action))
+    }
+
+    /// Has a form judged, and writes down here what follows.
+    pub(super) fn judge_far(
+        &self,
+        proposal: &Proposal,
+        form: &Form,
+        action: &ActionId,
+    ) -> Result<Settlement, ControlError> {
+        let session = &form.canonical.session_id;
+        let asked = Asked::new(action, form, proposal.wants());
+        let settlement = self.answered(&Question::Propose(&asked));
+        fault::point("pass.answered");
+        let settlement = match settlement {
+            Ok(settlement) => settlement,
+            Err(error) => {
+                // Nobody knows whether it was let through there: it is not run here.
+                if matches!(
+                    error,
+                    ControlError::Unreachable { .. } | ControlError::Elsewhere { .. }
+                ) {
+                    self.never_begun(session, action, &error)?;
+                }
+                return Err(error);
+            }
+        };
+        match &settlement {
+            Settlement::Denied(refused) => {
+                let body = json!(refused.denial);
+                self.control.trail.write(Durability::Async, |writing| {
+                    let bench = self.bench()?;
+                    bench.tell(writing, form, action, "action_denied", body)
+                })?;
+            }
+            Settlement::Leave(granted) => {
+                let same = granted.fingerprint == form.fingerprint
+                    && granted.action_id == *action
+                    && granted.session_id == *session;
+                if !same {
+                    let error = ControlError::Elsewhere {
+                        reason: "it answers for something else than what was asked".to_owned(),
+                    };
+                    self.never_begun(session, action, &error)?;
+                    return Err(error);
+                }
+                self.intend(proposal, form, granted)?;
+            }
+        }
+        Ok(settlement)
+    }
+
+    /// Writes down here what is about to be done, before it is.
+    fn intend(
+        &self,
+        proposal: &Proposal,
+        form: &Form,
+        granted: &Granted,
+    ) -> Result<(), ControlError> {
+        let line = match granted.permit.is_some() || granted.by_policy {
+            true => None,
+            false => form.line.clone(),
+        };
+        let running = Running {
+            line: line.map(|line| self.control.trail.without_tokens(line)),
+            permit_id: granted.permit.as_ref().map(|it| it.permit_id.clone()),
+            ..Running::begun(
+                form,
+                &granted.action_id,
+                proposal.visitor.as_ref(),
+                &granted.decision,
+                self.now(),
+            )
+        };
+        let body = json!({
+            "fingerprint": form.fingerprint,
+            "actions": form.canonical.actions,
+            "summary": running.summary,
+            "checkpoint_id": form.coverage.checkpoint_id,
+            "permit_id": running.permit_id,
+            "policy_version": form.canonical.policy_version,
+            "decision": granted.decision,
+        });
+        self.control.trail.write(Durability::Sync, |writing| {
+            if kept::get::<Running>(writing.sql(), granted.action_id.as_str())?.is_some() {
+                return Err(ControlError::Meanwhile("it was begun under the same name"));
+            }
+            kept::put(writing, &running)?;
+            let bench = self.bench()?;
+            bench.tell(writing, form, &granted.action_id, "action_intended", body)
+        })
+    }
+
+    /// Nothing is run: the server is told, when it can be.
+    fn never_begun(
+        &self,
+        session: &SessionId,
+        action: &ActionId,
+        error: &ControlError,
+    ) -> Result<(), ControlError> {
+        let unsent = Unsent {
+            format: 1,
+            told: Told {
+                format: FORMAT,
+                action_id: action.clone(),
+                session_id: session.clone(),
+                outcome: "not_run".to_owned(),
+                body: json!({"why": error.to_string()}),
+                report: None,
+                changed: 0,
+                changes: Vec::new(),
+                chooses_code: false,
+            },
+            time: self.now(),
+            settled: false,
+            refused: None,
+        };
+        self.control
+            .trail
+            .write(Durability::Sync, |writing| kept::put(writing, &unsent))
+    }
+
+    /// What would come of it.
+    pub(super) fn rehearse_far(&self, proposal: &Proposal) -> Result<Rehearsed, ControlError> {
+        let seen = self.see(proposal)?;
+        let form = self.form(&seen, None, &self.nowhere()?)?;
+        let entropy = &*self.control.around.entropy;
+        let asked = Asked::new(&ActionId::generate(entropy)?, &form, proposal.wants());
+        let foretelling = Foretelling {
+            entering: self.entering(proposal)?,
+            asked,
+        };
+        let foretold: Foretold = self.answered(&Question::Rehearse(&foretelling))?;
+        Ok(Rehearsed {
+            denial: foretold.denial,
+            canonical: foretold.canonical,
+            coverage: form.coverage,
+            resolution: Some(foretold.resolution),
+        })
+    }
+
+    pub(super) fn enter_far(
+        &self,
+        entering: &Entering,
+    ) -> Result<(SessionId, Option<Resolution>), ControlError> {
+        let entered: Entered = self.answered(&Question::Enter(entering))?;
+        self.refuse_weaker(&entered)?;
+        if let Some(visitor) = &entering.visitor {
+            let home = Home {
+                format: 1,
+                visitor: home_id(&visitor.client, &visitor.session),
+                workspace: world::text(&self.workspace.root)?,
+                time: self.now(),
+            };
+            self.control.trail.write(Durability::Async, |writing| {
+                match kept::get::<Home>(writing.sql(), &home.visitor)? {
+                    Some(_) => Ok(()),
+                    None => kept::put(writing, &home),
+                }
+            })?;
+        }
+        Ok((entered.session_id, entered.resolution))
+    }
+
+    pub(super) fn begin_far(&self, objective: Option<String>) -> Result<SessionId, ControlError> {
+        let entering = Entering {
+            objective,
+            anew: true,
+            ..Entering::new(world::text(&self.workspace.root)?)
+        };
+        let entered: Entered = self.answered(&Question::Enter(&entering))?;
+        self.refuse_weaker(&entered)?;
+        Ok(entered.session_id)
+    }
+
+    /// What this workspace is to be judged under, it must be judged under elsewhere as well.
+    fn refuse_weaker(&self, entered: &Entered) -> Result<(), ControlError> {
+        let mut missing = self.atlases.iter().filter(|atlas| {
+            let mut pins = entered.atlases.iter();
+            !pins.any(|pin| pin.digest == atlas.digest)
+        });
+        match missing.next() {
+            None => Ok(()),
+            Some(atlas) => Err(ControlError::Weaker {
+                session: entered.session_id.to_string(),
+                atlas: atlas.manifest.atlas_id.clone(),
+            }),
+        }
+    }
+
+    /// A session that there is not: what is wished for does not depend on it.
+    fn nowhere(&self) -> Result<Under, ControlError> {
+        let entropy: &dyn Entropy = &*self.control.around.entropy;
+        Ok(Under::none(SessionId::generate(entropy)?))
+    }
+
+    /// How a session stands.
+    pub fn show(&self, session: &SessionId) -> Result<Resolution, ControlError> {
+        match self.far {
+            None => Ok(self.control.show(session)?.resolution),
+            Some(_) => {
+                let answer: Resolved = self.answered(&Question::Show(session))?;
+                Ok(answer.resolution)
+            }
+        }
+    }
+
+    /// Tells a session what its agent was told.
+    pub fn input(&self, session: &SessionId, text: &str) -> Result<Resolution, ControlError> {
+        let event = safepoint_gates::Event::Input {
+            text: text.to_owned(),
+        };
+        match self.far {
+            None => Ok(self.control.step(session, &event)?.resolution),
+            Some(_) => {
+                let answer: Resolved = self.answered(&Question::Input(session, text))?;
+                Ok(answer.resolution)
+            }
+        }
+    }
+
+    /// Asks the gates alone about an action.
+    pub fn request(
+        &self,
+        session: &SessionId,
+        action: &str,
+        parameters: Value,
+    ) -> Result<Resolution, ControlError> {
+        if self.far.is_some() {
+            let question = Question::Request(session, action, &parameters);
+            let answer: Resolved = self.answered(&question)?;
+            return Ok(answer.resolution);
+        }
+        let event = safepoint_gates::Event::Request(safepoint_gates::Request {
+            action: action.to_owned(),
+            parameters,
+            risk: None,
+            conditions: std::collections::BTreeSet::new(),
+        });
+        Ok(self.control.step(session, &event)?.resolution)
+    }
+
+    /// Ends a session, whatever is still asked in it.
+    pub fn close(&self, session: &SessionId) -> Result<(), ControlError> {
+        let event = safepoint_gates::Event::End { abandon: true };
+        match self.far {
+            None => self.control.step(session, &event).map(drop),
+            Some(_) => self.answered::<Value>(&Question::Close(session)).map(drop),
+        }
+    }
+
+    /// Whether a hold still waits for somebody, where it is decided elsewhere.
+    pub fn waits_far(&self, hold: &HoldId) -> Result<bool, ControlError> {
+        let answer: Waits = self.answered(&Question::Hold(hold))?;
+        Ok(answer.waits)
+    }
+
+    /// What the server is to be told of an end.
+    pub(super) fn unsent(&self, running: &Running, ending: &Ending<'_>) -> Unsent {
+        let named = ending.changes.iter().take(MOST_CHANGES);
+        let changes = named.map(|change| ChangedPath {
+            path: safepoint_state::path::display(&change.path),
+            change: change.kind.as_str().to_owned(),
+        });
+        Unsent {
+            format: 1,
+            told: Told {
+                format: FORMAT,
+                action_id: running.action_id.clone(),
+                session_id: running.session_id.clone(),
+                outcome: ending.outcome.to_owned(),
+                body: ending.body.clone(),
+                report: ending.report.clone(),
+                changed: ending.changes.len() as u64,
+                changes: changes.collect(),
+                chooses_code: running.permit_id.is_none() && chooses_code(ending.changes),
+            },
+            time: self.now(),
+            settled: false,
+            refused: None,
+        }
+    }
+
+    /// Tells the server what it does not know yet. What cannot be told now comes before the
+    /// next action.
+    pub(super) fn send(&self) {
+        if self.far.is_some() {
+            let _ = self.send_waiting();
+        }
+    }
+
+    /// The same, with what the gates say to the end of one action.
+    pub(super) fn send_about(&self, action: &ActionId) -> Option<Resolution> {
+        let told = self.send_waiting().ok()?;
+        let mut told = told.into_iter().filter(|(id, _)| id == action);
+        told.next().and_then(|(_, heard)| heard.resolution)
+    }
+
+    fn send_waiting(&self) -> Result<Vec<(ActionId, Heard)>, ControlError> {
+        let store = self.control.trail.store();
+        let waiting: Vec<Unsent> = store.read(|sql| kept::open(sql))?;
+        let mut heard = Vec::new();
+        for unsent in waiting {
+            let action = unsent.told.action_id.clone();
+            let refused = match self.answered::<Heard>(&Question::End(&unsent.told)) {
+                Ok(answer) => {
+                    heard.push((action, answer));
+                    None
+                }
+                // It knows nothing of it, and never will: nothing is gained by asking again.
+                Err(ControlError::Refuses { code, message, .. }) if is_final(&code) => {
+                    Some(message)
+                }
+                Err(error) => return Err(error),
+            };
+            let settled = Unsent {
+                settled: true,
+                refused,
+                ..unsent
+            };
+            self.control
+                .trail
+                .write(Durability::Async, |writing| kept::put(writing, &settled))?;
+        }
+        Ok(heard)
+    }
+}
+
+/// Whether a server that says so will never say anything else.
+fn is_final(code: &str) -> bool {
+    [Code::NotFound, Code::InvalidInput]
+        .iter()
+        .any(|it| it.code() == code)
+}
