@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    atlas, audit, checkpoint, diff, du, exec, gc, hold, hook, init, install, list, log, mcp,
+    atlas, audit, checkpoint, diff, du, exec, gc, hold, hook, init, install, judge, list, log, mcp,
     mcp_proxy, mutate, notify, operator, perform, permit, pin, redo, rollback, run, schema, serve,
     session, show, state, task, token, trail, trust, tui, undo, verify, watch, workspace,
 };
@@ -47,7 +47,7 @@ pub(crate) struct Global {
     /// Work in this directory instead of the current one
     #[arg(short = 'C', global = true, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Use this store: sqlite:PATH or postgres://…
+    /// Use this store: sqlite:PATH, postgres://… or https://SERVER
     ///
     /// Without it: `SAFEPOINT_STORE`, then your settings, then a SQLite file in your data directory.
     #[arg(long, global = true, value_name = "STORE")]
@@ -174,6 +174,9 @@ pub(crate) enum Command {
     /// Run a line behind the fence that a client was given leave for
     #[command(hide = true)]
     Perform(perform::Arguments),
+    /// Judge for a machine elsewhere
+    #[command(hide = true, subcommand)]
+    Judge(judge::Command),
     /// Print the script that completes commands in a shell
     Completions {
         /// Which shell

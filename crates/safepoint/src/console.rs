@@ -106,10 +106,10 @@ impl Console {
         }
     }
 
-    /// A console whose data is kept for whoever asked over a connection, as one JSON document.
-    pub(crate) fn printing_to(printed: Printed) -> Self {
+    /// A console whose data is kept for whoever asked over a connection.
+    pub(crate) fn printing_to(printed: Printed, mode: Mode) -> Self {
         Self {
-            mode: Mode::Json,
+            mode,
             quiet: true,
             out: Box::new(printed),
             // Whoever asked hears nothing of it, and nobody waits for whoever reads the log.

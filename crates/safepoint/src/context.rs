@@ -15,7 +15,7 @@ use safepoint_store::{Blobs, Depot, Options, Store};
 use safepoint_trail::{Actor, LostStore, Surroundings, Trail};
 
 use crate::cli::Global;
-use crate::console::{Console, Printed, count};
+use crate::console::{Console, Mode, Printed, count};
 use crate::error::CliError;
 use crate::paths::{Paths, find_upwards};
 use crate::settings::{MANAGED, Settings, Sources};
@@ -40,6 +40,8 @@ pub(crate) struct Served {
     pub(crate) operator: Option<String>,
     /// What stands for standard input.
     pub(crate) input: Vec<u8>,
+    /// In which form it is to be printed.
+    pub(crate) mode: Mode,
 }
 
 /// One command at work.
@@ -138,7 +140,7 @@ impl Context {
         directory.clone_into(&mut environment.directory);
         let context = Self::of(global, MissingDirectory::Refuse, environment)?;
         Ok(Self {
-            console: Console::printing_to(printed),
+            console: Console::printing_to(printed, served.mode),
             served: Some(served),
             // Exactly there: nothing is looked for above or elsewhere.
             directory_is_named: true,
@@ -311,9 +313,12 @@ impl Context {
             state,
             runtime,
         } = &self.paths;
+        // What lets this machine in at a server is ours wherever it lies.
+        let token = self.settings.server.iter().map(|it| &it.token_file);
         [config, data, state, runtime]
             .into_iter()
             .chain(&self.settings.key.value)
+            .chain(token.filter(|file| file.exists()))
             .map(|place| std::fs::canonicalize(place).unwrap_or_else(|_| place.clone()))
             .collect()
     }

@@ -6,6 +6,7 @@ mod commands;
 mod console;
 mod context;
 mod error;
+mod far;
 #[cfg(test)]
 mod generated;
 mod paths;
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
         return code;
     }
     match Cli::try_parse_from(&arguments) {
-        Ok(cli) => run(cli),
+        Ok(cli) => run(cli, &arguments),
         Err(error) => code(explain_usage(&error, mode_of_unparsed(&arguments))),
     }
 }
@@ -46,7 +47,7 @@ fn code(exit: Exit) -> ExitCode {
 }
 
 /// Runs a command and shows how it failed.
-fn run(cli: Cli) -> ExitCode {
+fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
     // A server makes a context for each thing that it is asked for.
     match &cli.command {
         Command::Mcp(arguments) => return commands::mcp::run(&cli.global, arguments),
@@ -63,7 +64,11 @@ fn run(cli: Cli) -> ExitCode {
         Err(error) => return code(cli.global.console().fail(&error)),
     };
     let result = recover_first(&mut context, &cli.command)
-        .and_then(|()| dispatch(&mut context, cli.command))
+        .and_then(|()| far::forward::forward(&mut context, arguments))
+        .and_then(|forwarded| match forwarded {
+            Some(exit) => Ok(code(exit)),
+            None => dispatch(&mut context, cli.command),
+        })
         .and_then(|ended| context.console.flush().map(|()| ended));
     match result {
         Ok(ended) => ended,
@@ -134,6 +139,7 @@ fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> 
         Command::Install(arguments) => commands::install::install(context, &arguments),
         Command::Uninstall(arguments) => commands::install::uninstall(context, &arguments),
         Command::Doctor => commands::doctor::run(context),
+        Command::Judge(command) => commands::judge::run(context, &command),
         Command::Completions { shell } => commands::completions::run(context, shell),
         Command::Man { out } => commands::man::run(context, out),
         Command::Schema(arguments) => commands::schema::run(context, &arguments),

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use safepoint_model::Digest;
+
 use crate::error::CliError;
 use crate::world::Environment;
 
@@ -53,6 +55,13 @@ impl Paths {
     /// The database, where no other store is chosen.
     pub(crate) fn default_store(&self) -> PathBuf {
         self.data.join("store.db")
+    }
+
+    /// The database of what this machine remembers itself, where a server is the store.
+    pub(crate) fn store_beside(&self, url: &str) -> PathBuf {
+        let name = Digest::of_parts(&[url.as_bytes()]).to_string();
+        let short: String = name.chars().take(16).collect();
+        self.data.join(format!("server-{short}.db"))
     }
 
     /// The user's own settings.

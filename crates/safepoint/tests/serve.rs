@@ -85,6 +85,7 @@ fn su_07_every_endpoint_lets_in_its_roles_and_nobody_else() {
             let place = path
                 .replace("{session_id}", "ses_x")
                 .replace("{hold_id}", "hld_x")
+                .replace("{action_id}", "act_x")
                 .replace("{permit_id}", "prm_x")
                 .replace("{checkpoint_id}", "chk_x")
                 .replace("{entry}", "0")

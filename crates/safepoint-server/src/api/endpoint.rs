@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LINK};
+use axum::http::header::{ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LINK};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use safepoint_model::{Code, Frame, json};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::answer::Told;
 use super::problem::{Problem, stored};
 use super::shared::{Peer, Shared, no_store};
-use super::{Api, Begun, EndpointNote, Kept, Method, query};
+use super::{Api, Begun, EndpointNote, Kept, Method, Output, query};
 use crate::commands::{Caller, Unavailable};
 
 /// The longest idempotency key.
@@ -28,6 +28,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 struct Done {
     status: StatusCode,
     body: String,
+    output: Output,
     next: Option<String>,
     replayed: bool,
 }
@@ -84,14 +85,19 @@ async fn respond<A: Api>(
             .map_err(|wrong| Problem::unprocessable(&wrong))?;
     }
     let (note, by) = (Arc::clone(note), caller);
+    let output = output_of(&head.headers);
     let done = shared
         .blocking(move |api| match key {
             Some(key) => once(api, &by, &note, &given, &key),
-            None => perform(api, &by, &note, &given),
+            None => perform(api, &by, &note, &given, output),
         })
         .await??;
     let mut response = stored(done.status, done.body);
     let headers = response.headers_mut();
+    if done.output == Output::Text {
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        headers.insert(CONTENT_TYPE, kind);
+    }
     if done.replayed {
         headers.insert(REPLAYED, HeaderValue::from_static("true"));
     }
@@ -107,19 +113,35 @@ fn perform<A: Api>(
     caller: &Caller,
     note: &EndpointNote,
     given: &Map<String, Value>,
+    output: Output,
 ) -> Result<Done, Problem> {
     let called = api
-        .call(caller, note.name, given)
+        .call(caller, note.name, given, output)
         .map_err(|refused| Problem::unprocessable(&refused.to_string()))?;
     if called.answer.exit != 0 {
-        return Err(Problem::of(called.answer));
+        return Err(Problem::of(called.answer).showing(called.text));
     }
     Ok(Done {
         status: StatusCode::OK,
-        body: called.answer.document.to_string(),
+        output: match called.text {
+            Some(_) => Output::Text,
+            None => Output::Document,
+        },
+        body: called
+            .text
+            .unwrap_or_else(|| called.answer.document.to_string()),
         next: called.next,
         replayed: false,
     })
+}
+
+/// In which form an answer is wanted: for people, where nothing else is.
+fn output_of(headers: &HeaderMap) -> Output {
+    let wanted = headers.get(ACCEPT).and_then(|it| it.to_str().ok());
+    match wanted {
+        Some("text/plain") => Output::Text,
+        _ => Output::Document,
+    }
 }
 
 /// Does it, unless it was done under this key before.
@@ -142,6 +164,7 @@ fn once<A: Api>(
                 status: StatusCode::from_u16(kept.status)
                     .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
                 body: kept.body,
+                output: Output::Document,
                 next: None,
                 replayed: true,
             });
@@ -160,7 +183,7 @@ fn once<A: Api>(
             ));
         }
     }
-    let done = perform(api, caller, note, given);
+    let done = perform(api, caller, note, given, Output::Document);
     let kept = match &done {
         Ok(done) => Some(Kept {
             status: done.status.as_u16(),

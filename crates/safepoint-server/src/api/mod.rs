@@ -68,11 +68,22 @@ pub struct EndpointNote {
     pub parameters: Vec<(&'static str, Reading)>,
 }
 
+/// In which form something is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// As one JSON document.
+    Document,
+    /// As the command shows it to people, without colours.
+    Text,
+}
+
 /// What an endpoint gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called {
     /// What came of the command.
     pub answer: Answer,
+    /// What it showed, where that was wanted.
+    pub text: Option<String>,
     /// Where the next page begins.
     pub next: Option<String>,
 }
@@ -147,6 +158,7 @@ pub trait Api: Commands {
         caller: &Caller,
         endpoint: &str,
         given: &Map<String, Value>,
+        output: Output,
     ) -> Result<Called, Refused>;
 
     /// Takes an idempotency key, or says what came of it before.

@@ -168,10 +168,18 @@ impl Problem {
         let only_error = document
             .as_object()
             .is_some_and(|fields| fields.len() == 1 && error.is_some());
-        if !only_error {
+        if !only_error && !document.is_null() {
             problem.fields.insert("document".to_owned(), document);
         }
         problem
+    }
+
+    /// Has what the command showed people besides.
+    pub(super) fn showing(mut self, text: Option<String>) -> Self {
+        if let Some(text) = text {
+            self.fields.insert("text".to_owned(), text.into());
+        }
+        self
     }
 
     pub(super) fn status(&self) -> u16 {

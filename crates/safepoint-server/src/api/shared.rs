@@ -204,7 +204,7 @@ mod tests {
     use serde_json::{Map, Value};
 
     use super::*;
-    use crate::api::{Begun, Called, EndpointNote, Events, Gauges, Kept, Refused};
+    use crate::api::{Begun, Called, EndpointNote, Events, Gauges, Kept, Output, Refused};
     use crate::commands::{Answer, Command, Commands};
 
     /// Answers nothing.
@@ -229,7 +229,13 @@ mod tests {
         fn description(&self) -> Value {
             Value::Null
         }
-        fn call(&self, _: &Caller, _: &str, _: &Map<String, Value>) -> Result<Called, Refused> {
+        fn call(
+            &self,
+            _: &Caller,
+            _: &str,
+            _: &Map<String, Value>,
+            _: Output,
+        ) -> Result<Called, Refused> {
             Err(Refused("no".into()))
         }
         fn begin(

@@ -15,6 +15,7 @@ pub(crate) mod hold;
 pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod install;
+pub(crate) mod judge;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod man;

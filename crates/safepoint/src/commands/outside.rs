@@ -112,7 +112,7 @@ pub(super) fn given_state(context: &Context, given: &str) -> Result<WantedPart, 
 }
 
 /// A text, the content of `@FILE`, or standard input for `-`.
-pub(super) fn text_or_file(context: &Context, given: &str) -> Result<Vec<u8>, CliError> {
+pub(crate) fn text_or_file(context: &Context, given: &str) -> Result<Vec<u8>, CliError> {
     if given == "-" || given == "@-" {
         return context.input(u64::MAX).map_err(|error| CliError::File {
             action: "read",

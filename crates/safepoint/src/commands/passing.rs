@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
-use safepoint_control::pass::{Act, Answer, Desk, Mode, Passage, Proposal, Stdin};
+use safepoint_control::pass::{Act, Answer, Far, Mode, Passage, Proposal, Stdin};
 use safepoint_control::{AtlasFile, Control, ControlError};
 use safepoint_fence::{Fence, Listing, Terminals, default_caches};
 use safepoint_gates::Resolution;
@@ -21,6 +21,7 @@ use super::{operator, tui};
 use crate::console::{BAD, FAINT, HINT, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::far::Server;
 use crate::settings::CheckpointMode;
 
 /// Flags of everything that passes
@@ -98,15 +99,19 @@ pub(crate) struct Room {
     fence: Option<Fence>,
     is_within: bool,
     place: Option<WorkspaceId>,
+    far: Option<Server>,
 }
 
 impl Room {
     pub(crate) fn open(context: &mut Context, flags: &Flags) -> Result<Self, CliError> {
         let workspace = context.workspace()?;
+        let far = Server::of(context)?;
         let named = context.atlases()?;
-        let atlases = match named.is_empty() {
-            true => vec![AtlasFile::built_in()?],
-            false => named
+        let atlases = match (named.is_empty(), &far) {
+            // A server has rules of its own.
+            (true, Some(_)) => Vec::new(),
+            (true, None) => vec![AtlasFile::built_in()?],
+            (false, _) => named
                 .iter()
                 .map(|path| AtlasFile::read(path))
                 .collect::<Result<_, _>>()?,
@@ -128,6 +133,7 @@ impl Room {
             is_within: is_asked_by_our_own(context),
             progress: Progress::default(),
             atlases,
+            far,
         })
     }
 
@@ -144,7 +150,7 @@ impl Room {
             is_within: self.is_within,
             place: self.place.clone(),
             progress: &self.progress,
-            far: None,
+            far: self.far.as_ref().map(|far| far as &dyn Far),
         }
     }
 
@@ -179,6 +185,11 @@ impl Room {
                 error,
             })?;
         let session = match &flags.session {
+            // Whether there is such a session, the server says.
+            Some(id) if self.far.is_some() => Some(id.parse().map_err(|_| CliError::Invalid {
+                message: format!("`{}` is not a whole session id", text::line(id).text),
+                suggestion: "where the store is a server, give all of it",
+            })?),
             Some(prefix) => Some(self.control.find(prefix)?),
             None => None,
         };
@@ -295,10 +306,12 @@ pub(crate) fn ask(
 ) -> Result<Answer, CliError> {
     let passage = room.passage();
     let answer = passage.ask(proposal)?;
-    if let Answer::Denied(_) = &answer {
+    // Holds of a server are decided there, and those who want to know are told there.
+    let here = room.far.is_none();
+    if let (true, Answer::Denied(_)) = (here, &answer) {
         deliver::start(context, &room.control);
     }
-    if tui::decide_in_place(context, &room.control, flags, who, &answer)? {
+    if here && tui::decide_in_place(context, &room.control, flags, who, &answer)? {
         return Ok(passage.ask(proposal)?);
     }
     let Answer::Denied(mut denied) = answer else {
@@ -308,13 +321,13 @@ pub(crate) fn ask(
     let (Some(limit), Some(hold), true) = (flags.wait, denied.denial.hold_id.clone(), waits) else {
         return Ok(Answer::Denied(denied));
     };
-    let desk = context.desk(&room.control);
-    let decided = is_decided_within(&desk, &hold, limit)?;
-    // Silence is no decision, and is not asked about again here.
-    if decided && desk.hold(hold.as_str())?.state != HoldState::Expired {
+    if is_decided_within(context, room, &hold, limit)? {
         return Ok(passage.ask(proposal)?);
     }
-    match desk.give_up(&denied.denial) {
+    if !here {
+        return Ok(Answer::Denied(denied));
+    }
+    match context.desk(&room.control).give_up(&denied.denial) {
         Ok(given_up) => {
             denied.denial = given_up;
             Ok(Answer::Denied(denied))
@@ -324,18 +337,32 @@ pub(crate) fn ask(
     }
 }
 
-/// Waits for an operator elsewhere, at most so long. Whether somebody has decided.
+/// Waits for an operator elsewhere, at most so long. Whether somebody has decided: silence is
+/// no decision, and asking again would only make another hold.
 pub(crate) fn is_decided_within(
-    desk: &Desk<'_>,
+    context: &Context,
+    room: &Room,
     hold: &HoldId,
     limit: Span,
 ) -> Result<bool, CliError> {
     let mut left = Duration::from_micros(limit.as_micros());
+    // Somebody else's machine is not asked all the time.
+    let look = match room.far {
+        None => LOOK,
+        Some(_) => LOOK * 5,
+    };
     while !left.is_zero() {
-        if desk.hold(hold.as_str())?.state != HoldState::Pending {
+        let waits = match room.far {
+            None => match context.desk(&room.control).hold(hold.as_str())?.state {
+                HoldState::Expired => return Ok(false),
+                state => state == HoldState::Pending,
+            },
+            Some(_) => room.passage().waits_far(hold)?,
+        };
+        if !waits {
             return Ok(true);
         }
-        let step = left.min(LOOK);
+        let step = left.min(look);
         std::thread::sleep(step);
         left -= step;
     }

@@ -5,9 +5,9 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::{
-    atlas, audit, checkpoint, diff, doctor, du, exec, gc, hold, init, install, list, log, mutate,
-    notify, operator, passing, permit, pin, restoring, run, session, show, state, status, task,
-    token, trail, trust, verify, watch, workspace,
+    atlas, audit, checkpoint, diff, doctor, du, exec, gc, hold, init, install, judge, list, log,
+    mutate, notify, operator, passing, permit, pin, restoring, run, session, show, state, status,
+    task, token, trail, trust, verify, watch, workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -74,6 +74,17 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("hold-list", schema_for!(hold::list::HoldList)),
         ("init", schema_for!(init::Initialised)),
         ("install", schema_for!(install::InstallReply)),
+        ("judge-end", schema_for!(safepoint_control::pass::Heard)),
+        ("judge-enter", schema_for!(safepoint_control::pass::Entered)),
+        ("judge-hold", schema_for!(judge::HoldWaits)),
+        (
+            "judge-propose",
+            schema_for!(safepoint_control::pass::Settlement),
+        ),
+        (
+            "judge-rehearse",
+            schema_for!(safepoint_control::pass::Foretold),
+        ),
         ("list", schema_for!(list::CheckpointList)),
         ("log", schema_for!(log::ActionLog)),
         ("mutate", schema_for!(mutate::MutateReply)),

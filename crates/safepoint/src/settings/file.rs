@@ -32,6 +32,10 @@ pub(crate) struct File {
     pub(crate) objects: Option<String>,
     /// The one key file of a deployment.
     pub(crate) key: Option<PathBuf>,
+    /// The file with the token for a store that is a server.
+    pub(crate) server_token_file: Option<PathBuf>,
+    /// The certificates to trust when a server is asked, and no others.
+    pub(crate) server_ca: Option<PathBuf>,
     pub(crate) lock_timeout: Option<Span>,
     pub(crate) checkpoint: Option<CheckpointMode>,
     pub(crate) hold_timeout: Option<Span>,
@@ -129,6 +133,8 @@ impl File {
             store: environment.text("SAFEPOINT_STORE"),
             objects: environment.text("SAFEPOINT_OBJECTS"),
             key: environment.path("SAFEPOINT_KEY"),
+            server_token_file: environment.path("SAFEPOINT_SERVER_TOKEN_FILE"),
+            server_ca: environment.path("SAFEPOINT_SERVER_CA"),
             lock_timeout: span("SAFEPOINT_LOCK_TIMEOUT")?,
             checkpoint,
             hold_timeout: span("SAFEPOINT_HOLD_TIMEOUT")?,

@@ -78,11 +78,14 @@ impl<T> Setting<T> {
 /// All settings of one command.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    /// Where things are kept: with a server, what this machine remembers itself.
     pub(crate) store: Setting<Location>,
     /// Where objects are shared with other machines, if they are.
     pub(crate) objects: Setting<Option<DepotAddress>>,
     /// The key file that all machines of a deployment have, if it is one.
     pub(crate) key: Setting<Option<PathBuf>>,
+    /// The server that judges and keeps the record, if it is not this machine.
+    pub(crate) server: Option<Server>,
     pub(crate) lock_timeout: Setting<Span>,
     pub(crate) checkpoint: Setting<CheckpointMode>,
     pub(crate) hold_timeout: Setting<Span>,
@@ -99,6 +102,24 @@ pub(crate) struct Settings {
     pub(crate) project: File,
     /// The files that were read.
     pub(crate) files: Vec<PathBuf>,
+}
+
+/// A server that judges and keeps the record, and how to reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// `https://HOST`, without a slash at its end.
+    pub(crate) url: String,
+    /// The file with the token.
+    pub(crate) token_file: PathBuf,
+    /// The certificates to trust, and no others.
+    pub(crate) certificates: Option<PathBuf>,
+}
+
+/// A store, as it was chosen.
+#[derive(Clone, Debug)]
+enum Chosen {
+    Here(Location),
+    There(String),
 }
 
 /// What settings are made from.
@@ -154,9 +175,65 @@ impl Settings {
             });
         }
 
-        let location = |text: Option<String>| -> Result<Option<Location>, CliError> {
-            let location = text.map(|text| text.parse::<Location>()).transpose()?;
-            Ok(location.map(|location| location.based_on(sources.workspace)))
+        if project.server_token_file.is_some() || project.server_ca.is_some() {
+            return Err(CliError::Invalid {
+                message: "a project's `safepoint.yaml` must not say how a server is reached".into(),
+                suggestion: "remove `server_token_file` and `server_ca` from it; set them in your own settings",
+            });
+        }
+
+        let location = |text: Option<String>| -> Result<Option<Chosen>, CliError> {
+            let Some(text) = text else {
+                return Ok(None);
+            };
+            if text.starts_with("https://") || text.starts_with("http://") {
+                let url = text.trim_end_matches('/').to_owned();
+                safepoint_control::check_url(&url).map_err(|error| CliError::Invalid {
+                    message: format!("the server of the store cannot be used: {error}"),
+                    suggestion: "write `https://HOST` or `https://HOST:PORT`",
+                })?;
+                return Ok(Some(Chosen::There(url)));
+            }
+            let location: Location = text.parse()?;
+            Ok(Some(Chosen::Here(location.based_on(sources.workspace))))
+        };
+        let chosen = Setting::strongest(
+            [
+                (Origin::Managed, location(managed.store)?),
+                (
+                    Origin::Flag,
+                    location(sources.store_flag.map(str::to_owned))?,
+                ),
+                (Origin::Environment, location(environment.store)?),
+                (Origin::User, location(user.store)?),
+            ],
+            Chosen::Here(Location::Sqlite(sources.paths.default_store())),
+        );
+        let mut server = None;
+        let store = Setting {
+            origin: chosen.origin,
+            value: match chosen.value {
+                Chosen::Here(location) => location,
+                Chosen::There(url) => {
+                    let kept = sources.paths.store_beside(&url);
+                    let token = managed.server_token_file.clone();
+                    let token = token.or(environment.server_token_file.clone());
+                    let token = token.or(user.server_token_file.clone());
+                    let certificates = managed.server_ca.clone();
+                    let certificates = certificates.or(environment.server_ca.clone());
+                    let certificates = certificates.or(user.server_ca.clone());
+                    let config = &sources.paths.config;
+                    server = Some(Server {
+                        url,
+                        token_file: match token {
+                            Some(file) => config.join(file),
+                            None => config.join("server-token"),
+                        },
+                        certificates: certificates.map(|file| config.join(file)),
+                    });
+                    Location::Sqlite(kept)
+                }
+            },
         };
         let objects = |text: Option<String>| -> Result<Option<Option<DepotAddress>>, CliError> {
             let address = text.map(|text| text.parse()).transpose();
@@ -193,18 +270,8 @@ impl Settings {
                 ],
                 None,
             ),
-            store: Setting::strongest(
-                [
-                    (Origin::Managed, location(managed.store)?),
-                    (
-                        Origin::Flag,
-                        location(sources.store_flag.map(str::to_owned))?,
-                    ),
-                    (Origin::Environment, location(environment.store)?),
-                    (Origin::User, location(user.store)?),
-                ],
-                Location::Sqlite(sources.paths.default_store()),
-            ),
+            store,
+            server,
             lock_timeout: Setting::strongest(
                 [
                     (Origin::Managed, managed.lock_timeout),

@@ -72,7 +72,13 @@ impl Server {
     /// Starts one with more flags, and waits until it listens.
     #[track_caller]
     pub(crate) fn start(env: &TestEnv, flags: &[&str]) -> Self {
-        let mut child = Self::spawn(env, flags);
+        Self::start_at(env, "127.0.0.1:0", flags)
+    }
+
+    /// The same at this address.
+    #[track_caller]
+    pub(crate) fn start_at(env: &TestEnv, address: &str, flags: &[&str]) -> Self {
+        let mut child = Self::spawn(env, address, flags);
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (send, log) = channel();
         std::thread::spawn(move || {
@@ -87,12 +93,12 @@ impl Server {
     #[track_caller]
     pub(crate) fn unread(env: &TestEnv, flags: &[&str]) -> Self {
         let (_, log) = channel();
-        Self::listening(Self::spawn(env, flags), log)
+        Self::listening(Self::spawn(env, "127.0.0.1:0", flags), log)
     }
 
     #[track_caller]
-    fn spawn(env: &TestEnv, flags: &[&str]) -> Child {
-        let listen = ["serve", "--json", "--listen", "127.0.0.1:0"];
+    fn spawn(env: &TestEnv, address: &str, flags: &[&str]) -> Child {
+        let listen = ["serve", "--json", "--listen", address];
         env.command(&[&listen, flags].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -169,6 +175,12 @@ impl Server {
     #[track_caller]
     pub(crate) fn post(&self, path: &str, token: &str, body: &Value) -> Reply {
         self.ask("POST", path, token, &[], Some(body))
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Tells it to end.

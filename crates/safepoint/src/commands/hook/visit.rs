@@ -5,7 +5,7 @@ use safepoint_authority::{DenialCode, HoldState};
 use safepoint_clients::{Call, Client, Event, Heard, Reply, Tool};
 use safepoint_control::ControlError;
 use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor};
-use safepoint_gates::{Event as Step, Resolution};
+use safepoint_gates::Resolution;
 use safepoint_model::{Digest, SessionId};
 use safepoint_state::Company;
 
@@ -113,11 +113,8 @@ impl<'a> Visit<'a> {
         let (DenialCode::ApprovalRequired, Some(hold)) = (denial.code, &denial.hold_id) else {
             return Ok(Answer::Denied(denied));
         };
-        let desk = self.context.desk(&room.control);
         let wait = self.context.settings.hook_wait.value;
-        let decided = is_decided_within(&desk, hold, wait)?;
-        // Silence is no decision: asking again would only make another hold.
-        match decided && desk.hold(hold.as_str())?.state != HoldState::Expired {
+        match is_decided_within(self.context, room, hold, wait)? {
             true => Ok(passage.ask(proposal)?),
             false => Ok(Answer::Denied(denied)),
         }
@@ -169,7 +166,7 @@ impl<'a> Visit<'a> {
             .before(&room.workspace, &action, company, &room.progress)?;
         let resolution = match begun {
             Some(resolution) => resolution,
-            None => room.control.show(&session)?.resolution,
+            None => passage.show(&session)?,
         };
         let mut told = format!(
             "Safepoint watches over this workspace: every tool call is judged, and what it changes can be undone. \
@@ -192,12 +189,9 @@ impl<'a> Visit<'a> {
         let room = self.room(&flags)?;
         room.passage().give_up_on(&self.nobody(), false)?;
         let (session, begun) = self.session(&room, &flags)?;
-        let step = Step::Input {
-            text: text.to_owned(),
-        };
-        let judgement = room.control.step(&session, &step)?;
+        let resolution = room.passage().input(&session, text)?;
         let first = begun.as_ref().and_then(reason::new_contexts);
-        let told = reason::context(&judgement.resolution);
+        let told = reason::context(&resolution);
         Ok(Reply::Pass {
             context: reason::joined(first, told),
         })
@@ -217,8 +211,10 @@ impl<'a> Visit<'a> {
         let room = self.room(&flags)?;
         room.passage().give_up_on(&self.nobody(), true)?;
         let (session, _) = self.session(&room, &flags)?;
-        match room.control.step(&session, &Step::End { abandon: true }) {
-            Ok(_) | Err(ControlError::Refused(_)) => Ok(Reply::Pass { context: None }),
+        match room.passage().close(&session) {
+            Ok(()) | Err(ControlError::Refused(_) | ControlError::Refuses { .. }) => {
+                Ok(Reply::Pass { context: None })
+            }
             Err(error) => Err(error.into()),
         }
     }

@@ -167,6 +167,8 @@ fn command(context: &Context, agent: &[String], session: &SessionId) -> Result<C
     command
         .args(words)
         .current_dir(&context.directory)
+        // What lets this machine in at a server is no agent's business.
+        .env_remove(crate::far::TOKEN)
         .env("SAFEPOINT_SESSION", session.as_str())
         .env("SAFEPOINT_AGENT", "1");
     Ok(command)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use safepoint_authority::Denial;
 use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, Stdin};
 use safepoint_control::{Doing, OnFailure, Workflow, WorkflowStep};
-use safepoint_gates::{Decision, Event, Request};
+use safepoint_gates::Decision;
 use safepoint_model::{Exit, SessionId, text};
 use safepoint_state::Goal;
 use schemars::JsonSchema;
@@ -278,14 +278,7 @@ fn request(
         return Ok(plain(step, "would_run", Exit::Done));
     }
     let session: SessionId = room.passage().session(&proposal)?;
-    let event = Event::Request(Request {
-        action: action.to_owned(),
-        parameters,
-        risk: None,
-        conditions: std::collections::BTreeSet::new(),
-    });
-    let judgement = room.control.step(&session, &event)?;
-    let resolution = judgement.resolution;
+    let resolution = room.passage().request(&session, action, parameters)?;
     Ok(match resolution.decision {
         Decision::Allow => plain(step, "ok", Exit::Done),
         _ => Done {

@@ -8,7 +8,7 @@ use safepoint_control::{Begun as Known, ControlError, StoredReply};
 use safepoint_model::{Digest, SessionId, Span, WorkspaceId};
 use safepoint_progress::ProgressError;
 use safepoint_server::api::{
-    Api, Begun, Called, EndpointNote, Event, Events, Gauges, Kept, Refused,
+    Api, Begun, Called, EndpointNote, Event, Events, Gauges, Kept, Output, Refused,
 };
 use safepoint_server::commands::{Answer, Caller, Command, Commands, Role, Unavailable};
 use safepoint_store::{Flow, Watch};
@@ -59,6 +59,7 @@ impl Offered {
         caller: &Caller,
         endpoint: &Endpoint,
         given: &Given<'_>,
+        output: Output,
     ) -> Result<Called, CliError> {
         let is_agent = caller.roles.contains(&Role::Agent);
         let places = &self.program.places;
@@ -92,6 +93,11 @@ impl Offered {
         let place = endpoint.form.command.len().min(words.len());
         words.splice(place..place, more);
         let input = input.unwrap_or_default().into_bytes();
+        if output == Output::Text {
+            let (answer, text) = self.program.show(caller, &words, input, &directory);
+            let next = None;
+            return Ok(Called { answer, text, next });
+        }
         let mut answer = self.program.execute(caller, &words, input, &directory);
         let next = match endpoint.list {
             _ if answer.exit != 0 => None,
@@ -102,7 +108,11 @@ impl Offered {
                 next.map(str::to_owned)
             }
         };
-        Ok(Called { answer, next })
+        Ok(Called {
+            answer,
+            text: None,
+            next,
+        })
     }
 
     /// Whether an integration changes nothing outside the roots: what was made from somewhere
@@ -224,13 +234,15 @@ impl Api for Offered {
         caller: &Caller,
         endpoint: &str,
         given: &Map<String, Value>,
+        output: Output,
     ) -> Result<Called, Refused> {
         let found = endpoints().find(|it| it.form.name == endpoint);
         let found = found.ok_or_else(|| Refused("there is no such endpoint".to_owned()))?;
         let given = Given::check(&found.form, given, Naming::Strict).map_err(Refused)?;
-        let performed = self.perform(caller, found, &given);
+        let performed = self.perform(caller, found, &given, output);
         Ok(performed.unwrap_or_else(|error| Called {
             answer: failed(&error),
+            text: None,
             next: None,
         }))
     }

@@ -6,12 +6,12 @@
 mod api;
 mod chores;
 mod cut;
-mod endpoint;
+pub(crate) mod endpoint;
 mod log;
 mod openapi;
 mod place;
 mod program;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 
@@ -132,6 +132,12 @@ fn page(offered: Arc<Offered>, options: &Options) -> Page {
 
 fn prepare(global: &Global, arguments: &Arguments) -> Result<(Offered, Options), CliError> {
     let mut context = Context::new(global, MissingDirectory::Refuse)?;
+    if context.settings.server.is_some() {
+        return Err(CliError::Invalid {
+            message: "a server cannot have another server for its store".to_owned(),
+            suggestion: "give it `sqlite:PATH` or `postgres://…` by `--store` or `SAFEPOINT_STORE`",
+        });
+    }
     let address = address(arguments)?;
     let tls = match (&arguments.tls_cert, &arguments.tls_key) {
         (Some(certificates), Some(key)) => Some(Tls {

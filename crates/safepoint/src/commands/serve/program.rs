@@ -19,7 +19,7 @@ use super::endpoint::Endpoint;
 use super::place::Places;
 use super::table::endpoints;
 use crate::cli::{Cli, Global};
-use crate::console::{Console, Printed};
+use crate::console::{Console, Mode, Printed};
 use crate::context::{Context, Served};
 use crate::error::CliError;
 use crate::world::Environment;
@@ -36,6 +36,14 @@ pub(super) struct Program {
     pub(super) progress: Progress,
     /// Our mark beside the store: one for as long as we serve.
     pub(super) _presence: Option<Presence>,
+}
+
+/// A command, and where and how it is run.
+struct Work<'a> {
+    words: &'a [String],
+    input: Vec<u8>,
+    directory: &'a Path,
+    mode: Mode,
 }
 
 impl Commands for Program {
@@ -80,34 +88,69 @@ impl Program {
         input: Vec<u8>,
         directory: &Path,
     ) -> Answer {
-        let line = ["safepoint", "--json"].map(OsString::from).into_iter();
-        let line = line.chain(words.iter().map(OsString::from));
-        let cli = match Cli::try_parse_from(line) {
-            Ok(cli) => cli,
-            Err(error) => {
-                let text = error.render().to_string();
-                let told = text.trim_start_matches("error: ").split("\n\n").next();
-                let told = told.unwrap_or(&text).trim().to_owned();
-                return failed(&CliError::Usage(told));
-            }
+        let work = Work {
+            words,
+            input,
+            directory,
+            mode: Mode::Json,
         };
-        let printed = Printed::default();
-        match self.carry_out(caller, cli, input, directory, &printed) {
-            Ok(exit) => answer(exit, &printed.take()),
-            Err(error) => {
-                // What it printed before it failed is no document.
-                printed.take();
-                failed(&error)
-            }
+        match self.print(caller, work) {
+            Ok((exit, printed)) => answer(exit, &printed),
+            Err(error) => failed(&error),
         }
+    }
+
+    /// The same, as it shows itself to people.
+    pub(super) fn show(
+        &self,
+        caller: &Caller,
+        words: &[String],
+        input: Vec<u8>,
+        directory: &Path,
+    ) -> (Answer, Option<String>) {
+        let work = Work {
+            words,
+            input,
+            directory,
+            mode: Mode::Text,
+        };
+        match self.print(caller, work) {
+            Ok((exit, printed)) => {
+                let shown = String::from_utf8_lossy(&printed);
+                let answer = Answer {
+                    exit: exit as u8,
+                    document: Value::Null,
+                };
+                let plain = anstream::adapter::strip_str(&shown).to_string();
+                (answer, Some(plain))
+            }
+            Err(error) => (failed(&error), None),
+        }
+    }
+
+    fn print(&self, caller: &Caller, work: Work<'_>) -> Result<(Exit, Vec<u8>), CliError> {
+        let form = match work.mode {
+            Mode::Text => "--output=text",
+            Mode::Json | Mode::Ndjson => "--json",
+        };
+        let line = ["safepoint", form].map(OsString::from).into_iter();
+        let line = line.chain(work.words.iter().map(OsString::from));
+        let cli = Cli::try_parse_from(line).map_err(|error| {
+            let text = error.render().to_string();
+            let told = text.trim_start_matches("error: ").split("\n\n").next();
+            CliError::Usage(told.unwrap_or(&text).trim().to_owned())
+        })?;
+        let printed = Printed::default();
+        // What it printed before it failed is no document.
+        let exit = self.carry_out(caller, cli, work, &printed)?;
+        Ok((exit, printed.take()))
     }
 
     fn carry_out(
         &self,
         caller: &Caller,
         cli: Cli,
-        input: Vec<u8>,
-        directory: &Path,
+        work: Work<'_>,
         printed: &Printed,
     ) -> Result<Exit, CliError> {
         let actor: Actor = caller
@@ -118,14 +161,15 @@ impl Program {
             trail: self.trail.clone(),
             actor,
             operator: operator_of(caller),
-            input,
+            input: work.input,
+            mode: work.mode,
         };
         let agent = caller.roles.contains(&Role::Agent);
         let environment = self.environment.for_server(agent.then_some("api"));
         let mut context = Context::of_server(
             &self.global,
             environment,
-            directory,
+            work.directory,
             served,
             printed.clone(),
         )?;
@@ -195,7 +239,7 @@ fn not_for_you() -> CliError {
 /// What went wrong, as a command would have printed it.
 pub(super) fn failed(error: &CliError) -> Answer {
     let printed = Printed::default();
-    let exit = Console::printing_to(printed.clone()).fail(error);
+    let exit = Console::printing_to(printed.clone(), Mode::Json).fail(error);
     answer(exit, &printed.take())
 }
 
