@@ -214,6 +214,50 @@ fn su_09_an_outcome_that_cannot_be_told_goes_first_with_the_next_command() {
 }
 
 #[test]
+fn su_09_what_was_let_through_and_cut_off_before_it_ran_is_told() {
+    let (office, _server, desk) = team(OPEN);
+    for fault in safepoint_control::pass::FAR_POINTS {
+        let before = entries(&office, "action_ended").len();
+        let output = passage::exec_command(&desk, &[], &["touch", "b"])
+            .env("SAFEPOINT_FAULT", fault)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), None, "{fault}: {output:?}");
+        assert!(!desk.project().join("b").exists());
+        assert_eq!(entries(&office, "action_ended").len(), before);
+        runs(&desk, &["cat", "a"]);
+        let ended = entries(&office, "action_ended");
+        assert_eq!(ended.len(), before + 2, "{ended:#?}");
+        assert_eq!(ended[before]["body"]["outcome"], "not_run", "{ended:#?}");
+    }
+}
+
+#[test]
+fn su_09_a_machine_that_is_cut_off_leaves_no_action_open() {
+    let (office, _server, desk) = team(OPEN);
+    for fault in [
+        "pass.secured",
+        "pass.settled",
+        "pass.intended",
+        "pass.ran",
+        "pass.concluded",
+    ] {
+        let output = passage::exec_command(&desk, &[], &["touch", "b"])
+            .env("SAFEPOINT_FAULT", fault)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), None, "{fault}: {output:?}");
+        runs(&desk, &["cat", "a"]);
+        let begun = entries(&office, "action_intended").len();
+        assert_eq!(entries(&office, "action_ended").len(), begun, "{fault}");
+    }
+    let ended = entries(&office, "action_ended");
+    let unknown = ended.iter().filter(|it| it["body"]["outcome"] == "unknown");
+    assert!(unknown.count() >= 3, "{ended:#?}");
+    assert_sound(&office);
+}
+
+#[test]
 fn su_09_a_session_of_another_token_is_not_there() {
     let (office, server, desk) = team(OPEN);
     let mine = text(&runs(&desk, &["cat", "a"])["session_id"]);

@@ -297,6 +297,10 @@ pub(crate) struct Unsent {
     pub(crate) settled: bool,
     /// Why the server did not take it.
     pub(crate) refused: Option<String>,
+    /// The process that is still asking whether it may be done. Where that is gone, it was
+    /// not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asking: Option<(u32, u64)>,
 }
 
 impl Kept for Unsent {

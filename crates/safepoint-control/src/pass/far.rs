@@ -6,18 +6,15 @@
 
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Code, Entropy, HoldId, SessionId};
-use safepoint_state::Changed;
 use safepoint_store::{Durability, fault};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::asked::{
-    Asked, ChangedPath, Entered, Entering, FORMAT, Foretelling, Foretold, Granted, Heard,
-    MOST_CHANGES, Reported, Settlement, Told,
-};
+use super::asked::{Asked, Entered, Entering, Foretelling, Foretold, Granted, Settlement, Told};
 use super::bench::Under;
 use super::documents::{Home, Running, Unsent};
-use super::execute::chooses_code;
+use super::outbox::Kept;
+use super::recover::this_process;
 use super::see::{Form, Seen};
 use super::standing::home_id;
 use super::{Passage, Proposal, Rehearsed};
@@ -32,7 +29,7 @@ pub enum Question<'a> {
     Propose(&'a Asked),
     /// What would be said to it: a [`Foretold`].
     Rehearse(&'a Foretelling),
-    /// How something ended: a [`Heard`].
+    /// How something ended: a [`Heard`](super::Heard).
     End(&'a Told),
     /// How a session stands: `{"resolution"}`.
     Show(&'a SessionId),
@@ -52,25 +49,6 @@ pub trait Far {
     fn ask(&self, question: &Question<'_>) -> Result<Value, ControlError>;
 }
 
-/// How something ended, and what is told of it.
-pub(super) struct Ending<'a> {
-    pub(super) outcome: &'a str,
-    pub(super) body: Value,
-    pub(super) report: Option<Reported>,
-    pub(super) changes: &'a [Changed],
-}
-
-impl<'a> Ending<'a> {
-    pub(super) fn new(outcome: &'a str, body: Value) -> Self {
-        Self {
-            outcome,
-            body,
-            report: None,
-            changes: &[],
-        }
-    }
-}
-
 #[derive(serde::Deserialize)]
 struct Resolved {
     resolution: Resolution,
@@ -83,7 +61,10 @@ struct Waits {
 
 impl Passage<'_> {
     /// Asks the control plane elsewhere.
-    fn answered<T: DeserializeOwned>(&self, question: &Question<'_>) -> Result<T, ControlError> {
+    pub(super) fn answered<T: DeserializeOwned>(
+        &self,
+        question: &Question<'_>,
+    ) -> Result<T, ControlError> {
         let far = self.far.ok_or(ControlError::Elsewhere {
             reason: "there is no server to be asked".to_owned(),
         })?;
@@ -133,24 +114,42 @@ impl Passage<'_> {
     ) -> Result<Settlement, ControlError> {
         let session = &form.canonical.session_id;
         let asked = Asked::new(action, form, proposal.wants());
+        // Cut off from here on, the server may have let through what is not run: whoever
+        // comes next tells it.
+        let asking = Unsent {
+            asking: Some(this_process()),
+            ..self.not_run(session, action, "it was cut off before it was run")
+        };
+        if self.keep(&asking, Durability::Async)? == Kept::Begun {
+            return Err(ControlError::Meanwhile("it was begun under the same name"));
+        }
         let settlement = self.answered(&Question::Propose(&asked));
         fault::point("pass.answered");
+        let settled = Unsent {
+            settled: true,
+            asking: None,
+            ..asking
+        };
         let settlement = match settlement {
             Ok(settlement) => settlement,
             Err(error) => {
                 // Nobody knows whether it was let through there: it is not run here.
-                if matches!(
+                let unknown = matches!(
                     error,
                     ControlError::Unreachable { .. } | ControlError::Elsewhere { .. }
-                ) {
-                    self.never_begun(session, action, &error)?;
-                }
+                );
+                let told = match unknown {
+                    true => self.not_run(session, action, &error.to_string()),
+                    false => settled,
+                };
+                self.keep(&told, Durability::Sync)?;
                 return Err(error);
             }
         };
         match &settlement {
             Settlement::Denied(refused) => {
                 let body = json!(refused.denial);
+                self.keep(&settled, Durability::Async)?;
                 self.control.trail.write(Durability::Async, |writing| {
                     let bench = self.bench()?;
                     bench.tell(writing, form, action, "action_denied", body)
@@ -161,13 +160,14 @@ impl Passage<'_> {
                     && granted.action_id == *action
                     && granted.session_id == *session;
                 if !same {
-                    let error = ControlError::Elsewhere {
-                        reason: "it answers for something else than what was asked".to_owned(),
-                    };
-                    self.never_begun(session, action, &error)?;
-                    return Err(error);
+                    let reason = "it answers for something else than what was asked";
+                    let told = self.not_run(session, action, reason);
+                    self.keep(&told, Durability::Sync)?;
+                    return Err(ControlError::Elsewhere {
+                        reason: reason.to_owned(),
+                    });
                 }
-                self.intend(proposal, form, granted)?;
+                self.intend(proposal, form, granted, &settled)?;
             }
         }
         Ok(settlement)
@@ -179,6 +179,7 @@ impl Passage<'_> {
         proposal: &Proposal,
         form: &Form,
         granted: &Granted,
+        settled: &Unsent,
     ) -> Result<(), ControlError> {
         let line = match granted.permit.is_some() || granted.by_policy {
             true => None,
@@ -208,39 +209,11 @@ impl Passage<'_> {
             if kept::get::<Running>(writing.sql(), granted.action_id.as_str())?.is_some() {
                 return Err(ControlError::Meanwhile("it was begun under the same name"));
             }
+            kept::put(writing, settled)?;
             kept::put(writing, &running)?;
             let bench = self.bench()?;
             bench.tell(writing, form, &granted.action_id, "action_intended", body)
         })
-    }
-
-    /// Nothing is run: the server is told, when it can be.
-    fn never_begun(
-        &self,
-        session: &SessionId,
-        action: &ActionId,
-        error: &ControlError,
-    ) -> Result<(), ControlError> {
-        let unsent = Unsent {
-            format: 1,
-            told: Told {
-                format: FORMAT,
-                action_id: action.clone(),
-                session_id: session.clone(),
-                outcome: "not_run".to_owned(),
-                body: json!({"why": error.to_string()}),
-                report: None,
-                changed: 0,
-                changes: Vec::new(),
-                chooses_code: false,
-            },
-            time: self.now(),
-            settled: false,
-            refused: None,
-        };
-        self.control
-            .trail
-            .write(Durability::Sync, |writing| kept::put(writing, &unsent))
     }
 
     /// What would come of it.
@@ -377,81 +350,4 @@ impl Passage<'_> {
         let answer: Waits = self.answered(&Question::Hold(hold))?;
         Ok(answer.waits)
     }
-
-    /// What the server is to be told of an end.
-    pub(super) fn unsent(&self, running: &Running, ending: &Ending<'_>) -> Unsent {
-        let named = ending.changes.iter().take(MOST_CHANGES);
-        let changes = named.map(|change| ChangedPath {
-            path: safepoint_state::path::display(&change.path),
-            change: change.kind.as_str().to_owned(),
-        });
-        Unsent {
-            format: 1,
-            told: Told {
-                format: FORMAT,
-                action_id: running.action_id.clone(),
-                session_id: running.session_id.clone(),
-                outcome: ending.outcome.to_owned(),
-                body: ending.body.clone(),
-                report: ending.report.clone(),
-                changed: ending.changes.len() as u64,
-                changes: changes.collect(),
-                chooses_code: running.permit_id.is_none() && chooses_code(ending.changes),
-            },
-            time: self.now(),
-            settled: false,
-            refused: None,
-        }
-    }
-
-    /// Tells the server what it does not know yet. What cannot be told now comes before the
-    /// next action.
-    pub(super) fn send(&self) {
-        if self.far.is_some() {
-            let _ = self.send_waiting();
-        }
-    }
-
-    /// The same, with what the gates say to the end of one action.
-    pub(super) fn send_about(&self, action: &ActionId) -> Option<Resolution> {
-        let told = self.send_waiting().ok()?;
-        let mut told = told.into_iter().filter(|(id, _)| id == action);
-        told.next().and_then(|(_, heard)| heard.resolution)
-    }
-
-    fn send_waiting(&self) -> Result<Vec<(ActionId, Heard)>, ControlError> {
-        let store = self.control.trail.store();
-        let waiting: Vec<Unsent> = store.read(|sql| kept::open(sql))?;
-        let mut heard = Vec::new();
-        for unsent in waiting {
-            let action = unsent.told.action_id.clone();
-            let refused = match self.answered::<Heard>(&Question::End(&unsent.told)) {
-                Ok(answer) => {
-                    heard.push((action, answer));
-                    None
-                }
-                // It knows nothing of it, and never will: nothing is gained by asking again.
-                Err(ControlError::Refuses { code, message, .. }) if is_final(&code) => {
-                    Some(message)
-                }
-                Err(error) => return Err(error),
-            };
-            let settled = Unsent {
-                settled: true,
-                refused,
-                ..unsent
-            };
-            self.control
-                .trail
-                .write(Durability::Async, |writing| kept::put(writing, &settled))?;
-        }
-        Ok(heard)
-    }
-}
-
-/// Whether a server that says so will never say anything else.
-fn is_final(code: &str) -> bool {
-    [Code::NotFound, Code::InvalidInput]
-        .iter()
-        .any(|it| it.code() == code)
 }

@@ -17,6 +17,7 @@ mod guarded;
 mod integrate;
 mod join;
 mod needs;
+mod outbox;
 mod overridden;
 mod permitted;
 mod proposal;
@@ -78,6 +79,9 @@ pub const FAULT_POINTS: [&str; 8] = [
     "pass.concluded",
     "pass.recorded",
 ];
+
+/// Where the control plane is elsewhere, one more: it has answered, and nothing is written here.
+pub const FAR_POINTS: [&str; 1] = ["pass.answered"];
 
 /// How often something is asked for anew before giving up.
 const MOST_ATTEMPTS: usize = 5;

@@ -11,7 +11,7 @@ use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use super::documents::Running;
-use super::far::Ending;
+use super::outbox::Ending;
 use super::{Bench, Leave, Passage};
 use crate::{Control, ControlError, kept};
 

@@ -17,7 +17,7 @@ use super::asked::Reported;
 use super::attend::{Stop, ended_code, wait};
 use super::cover::is_change;
 use super::documents::Running;
-use super::far::Ending;
+use super::outbox::Ending;
 use super::recover::{parent, started, this_process};
 use super::{Capture, Passage, Visitor};
 use crate::{ControlError, kept};
@@ -385,7 +385,7 @@ impl Visitor {
     }
 }
 
-fn is_alive(process: (u32, u64)) -> bool {
+pub(super) fn is_alive(process: (u32, u64)) -> bool {
     started(process.0) == Some(process.1)
 }
 

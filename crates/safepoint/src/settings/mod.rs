@@ -209,6 +209,9 @@ impl Settings {
             ],
             Chosen::Here(Location::Sqlite(sources.paths.default_store())),
         );
+        // A variable names a file as a command line would.
+        let here = &sources.environment.directory;
+        let beside_us = |file: Option<PathBuf>| file.map(|file| here.join(file));
         let mut server = None;
         let store = Setting {
             origin: chosen.origin,
@@ -217,10 +220,10 @@ impl Settings {
                 Chosen::There(url) => {
                     let kept = sources.paths.store_beside(&url);
                     let token = managed.server_token_file.clone();
-                    let token = token.or(environment.server_token_file.clone());
+                    let token = token.or(beside_us(environment.server_token_file.clone()));
                     let token = token.or(user.server_token_file.clone());
                     let certificates = managed.server_ca.clone();
-                    let certificates = certificates.or(environment.server_ca.clone());
+                    let certificates = certificates.or(beside_us(environment.server_ca.clone()));
                     let certificates = certificates.or(user.server_ca.clone());
                     let config = &sources.paths.config;
                     server = Some(Server {
