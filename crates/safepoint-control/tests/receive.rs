@@ -1,11 +1,7 @@
 //! What the control plane believes of a machine elsewhere, and what it does not.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests fail loudly"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "tests fail loudly")]
+#![allow(clippy::indexing_slicing, reason = "documents of tests")]
 
 use std::sync::Arc;
 

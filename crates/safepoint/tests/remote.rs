@@ -494,3 +494,57 @@ fn su_09_an_operator_elsewhere_decides_with_a_signature() {
     assert_eq!(said["state"], "approved", "{said:#}");
     runs(&desk, &words);
 }
+
+#[test]
+fn su_02_what_a_server_says_to_machines_fits_its_schema() {
+    let (office, server, mut desk) = team(passage::HELD);
+    let schemas = office.json(&["schema"]);
+    let mut left: Vec<&str> = schemas
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    left.retain(|name| name.starts_with("judge-"));
+    for (name, begins, flags, words) in [
+        (
+            "judge-enter",
+            "POST /v1/actions/enter ",
+            &[][..],
+            ["cat", "a"],
+        ),
+        ("judge-propose", "POST /v1/actions ", &[], ["cat", "a"]),
+        ("judge-propose", "POST /v1/actions ", &[], ["touch", "b"]),
+        ("judge-end", "POST /v1/actions/act_", &[], ["cat", "a"]),
+        (
+            "judge-rehearse",
+            "POST /v1/actions/rehearse ",
+            &["--dry-run"],
+            ["cat", "a"],
+        ),
+        (
+            "judge-hold",
+            "GET /v1/actions/holds/",
+            &["--wait", "1s"],
+            ["touch", "b"],
+        ),
+    ] {
+        let (send, said) = std::sync::mpsc::channel();
+        let between = Proxy::start(&server.address, begins, move |body| {
+            send.send(body.to_owned()).unwrap();
+            None
+        });
+        desk.set("SAFEPOINT_STORE", &format!("http://{}", between.address));
+        exec_with(&desk, flags, &words);
+        let said = said
+            .try_recv()
+            .unwrap_or_else(|_| panic!("{name} was not asked"));
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let validator = jsonschema::validator_for(&schemas[name]).unwrap();
+        if let Err(error) = validator.validate(&said) {
+            panic!("{name}: {error}: {said:#}");
+        }
+        left.retain(|it| *it != name);
+    }
+    assert_eq!(left, [""; 0]);
+}

@@ -66,7 +66,7 @@ pub enum HttpsError {
     #[error("it redirects, which is not followed")]
     Redirect,
     /// It answers at too great length.
-    #[error("its answer is longer than {} KiB", LARGEST_ANSWER >> 10)]
+    #[error("its answer is too long")]
     TooLarge,
     /// It does not speak HTTP.
     #[error("its answer is not HTTP: {0}")]

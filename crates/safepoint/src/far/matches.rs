@@ -195,7 +195,7 @@ fn value(context: &Context, field: &Field, texts: Vec<String>) -> Result<Value, 
                 .parse()
                 .map_err(|_| wrong("it is no number".to_owned()))?;
             match field.shape {
-                Shape::Limit => number.min(PAGE).max(1).into(),
+                Shape::Limit => number.clamp(1, PAGE).into(),
                 _ => number.into(),
             }
         }

@@ -6,8 +6,7 @@ use crate::commands::form::{Field, Form, Place, Session, Shape, field};
 use crate::commands::serve::endpoint::{AGENT, Endpoint, List};
 
 const fn ask(
-    method: Method,
-    path: &'static str,
+    (method, path): (Method, &'static str),
     summary: &'static str,
     name: &'static str,
     fields: &'static [Field],
@@ -38,8 +37,7 @@ const fn body(names: &'static [&'static str], about: &'static str) -> Field {
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[
     ask(
-        Method::Post,
-        "/v1/actions/enter",
+        (Method::Post, "/v1/actions/enter"),
         "Find the session in which something on another machine is judged, and its rules",
         "action_enter",
         &[body(&["entering"], "Who comes, and where to")],
@@ -48,8 +46,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         &["judge-enter"],
     ),
     ask(
-        Method::Post,
-        "/v1/actions",
+        (Method::Post, "/v1/actions"),
         "Ask whether something may be done on another machine: leave, once, or a denial",
         "action_propose",
         &[body(
@@ -61,8 +58,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         &["judge-propose"],
     ),
     ask(
-        Method::Post,
-        "/v1/actions/rehearse",
+        (Method::Post, "/v1/actions/rehearse"),
         "Tell what would be said; nothing is written",
         "action_rehearse",
         &[body(&["proposal"], "Who comes, and what the machine saw")],
@@ -71,8 +67,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         &["judge-rehearse"],
     ),
     ask(
-        Method::Post,
-        "/v1/actions/{action_id}/outcome",
+        (Method::Post, "/v1/actions/{action_id}/outcome"),
         "Tell how something ended on another machine; told twice, it is written once",
         "action_outcome",
         &[
@@ -84,8 +79,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         &["judge-end"],
     ),
     ask(
-        Method::Get,
-        "/v1/actions/holds/{hold_id}",
+        (Method::Get, "/v1/actions/holds/{hold_id}"),
         "Tell whether a hold of one's own still waits for somebody",
         "action_hold",
         &[field(&["hold_id"], Shape::Id, Place::Word, "The hold")],
