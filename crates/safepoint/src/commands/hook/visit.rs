@@ -1,7 +1,7 @@
 //! One event of a client, and what follows from it.
 
 use clap::Parser;
-use safepoint_authority::{DenialCode, HoldState};
+use safepoint_authority::DenialCode;
 use safepoint_clients::{Call, Client, Event, Heard, Reply, Tool};
 use safepoint_control::ControlError;
 use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor};

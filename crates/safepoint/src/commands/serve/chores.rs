@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::api::Offered;
 use super::program::Program;
 use crate::commands::notify;
-use crate::console::Printed;
+use crate::console::{Mode, Printed};
 use crate::context::{Context, Served};
 use crate::error::CliError;
 
@@ -75,6 +75,7 @@ fn round(program: &Program, leases: &Leases, number: u64) -> Result<(), CliError
         actor: Actor::safepoint(),
         operator: None,
         input: Vec::new(),
+        mode: Mode::Json,
     };
     let context = Context::of_server(
         &program.global,
