@@ -2,20 +2,26 @@
 //!
 //! A writer takes the connection, opens a transaction if none is open, makes
 //! its changes, and looks back. If somebody is waiting for the connection, the
-//! transaction stays open and the next in line takes over the duty to commit;
-//! if nobody is, it commits what has gathered. So a lone writer pays one sync,
-//! and sixty-four writers share one, without a thread of their own, a timer or
-//! a tuning knob. Whoever joined a transaction returns only when it is
-//! committed and, if anyone in it asked for that, on disk.
+//! transaction stays open and the next in line takes over the duty to commit.
+//! If nobody is, but an earlier commit is still on its way to disk, the
+//! transaction goes on gathering members until that has arrived, for its own
+//! way begins no sooner: then one of its members commits. Else the writer
+//! commits at once. So a lone writer pays one sync, and sixty-four writers
+//! share one, without a thread of their own, a timer or a tuning knob. Whoever
+//! joined a transaction returns only when it is committed and, if anyone in it
+//! asked for that, on disk.
 //!
 //! A member that fails is rolled back alone, to its savepoint. A member that
 //! panics is treated the same, and the panic goes on afterwards.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Sql, StoreError, fault};
+
+mod outcome;
+use outcome::{Disk, Heard, Outcome, Told};
 
 /// When a write may be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,6 +94,7 @@ impl Flush {
 pub(crate) struct Group {
     turn: Mutex<Turn>,
     waiting: AtomicUsize,
+    disk: Disk,
     seal: std::sync::OnceLock<Arc<dyn Seal>>,
 }
 
@@ -107,50 +114,6 @@ struct Open {
 /// Nobody waits for more than so many others, even if failing members come back at once.
 const MOST_MEMBERS: usize = 1_000;
 
-/// What became of a transaction, for those who wait to hear it.
-#[derive(Default)]
-struct Outcome {
-    known: Mutex<Option<Result<(), StoreError>>>,
-    told: Condvar,
-}
-
-impl Outcome {
-    fn tell(&self, result: Result<(), StoreError>) {
-        *lock(&self.known) = Some(result);
-        self.told.notify_all();
-    }
-
-    fn wait(&self) -> Result<(), StoreError> {
-        let mut known = lock(&self.known);
-        loop {
-            match known.as_ref() {
-                Some(result) => return result.clone(),
-                None => {
-                    known = self
-                        .told
-                        .wait(known)
-                        .unwrap_or_else(PoisonError::into_inner)
-                }
-            }
-        }
-    }
-}
-
-/// Tells the members that their transaction failed, if a panic comes in between.
-struct Told<'a>(&'a Outcome);
-
-impl Drop for Told<'_> {
-    fn drop(&mut self) {
-        let mut known = lock(&self.0.known);
-        if known.is_none() {
-            *known = Some(Err(StoreError::seal(crate::error::Said(
-                "it panicked".into(),
-            ))));
-            self.0.told.notify_all();
-        }
-    }
-}
-
 /// Panics are caught before they can leave anything half-done, so a poisoned lock is still good.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -164,6 +127,7 @@ impl Group {
                 open: None,
             }),
             waiting: AtomicUsize::new(0),
+            disk: Disk::default(),
             seal: std::sync::OnceLock::new(),
         }
     }
@@ -207,10 +171,10 @@ impl Group {
             open.members += 1;
             open.members >= MOST_MEMBERS
         });
-        if crowded || self.waiting.load(Ordering::SeqCst) == 0 {
+        if crowded || self.commits_now(&turn) {
             self.commit(turn);
         } else {
-            drop(turn); // the next in line commits
+            drop(turn); // somebody else does, or it is our turn later
         }
 
         let value = match result {
@@ -219,9 +183,36 @@ impl Group {
         };
         settled?;
         if let Some(outcome) = outcome {
-            outcome.wait()?;
+            self.wait(&outcome)?;
         }
         Ok(value)
+    }
+
+    /// Whether the one who has the turn has to commit, and not the next in line or a later one.
+    fn commits_now(&self, turn: &Turn) -> bool {
+        let next_in_line = self.waiting.load(Ordering::SeqCst) > 0;
+        let gathers = || {
+            turn.open.as_ref().is_some_and(|open| {
+                open.durability == Durability::Sync && self.disk.leave(&open.outcome)
+            })
+        };
+        !next_in_line && !gathers()
+    }
+
+    /// Waits until a transaction is over, and commits it if that falls to this member.
+    fn wait(&self, outcome: &Arc<Outcome>) -> Result<(), StoreError> {
+        loop {
+            match outcome.wait() {
+                Heard::Known(result) => return result,
+                Heard::Turn => {
+                    let turn = lock(&self.turn);
+                    let is_open = |open: &Open| Arc::ptr_eq(&open.outcome, outcome);
+                    if turn.open.as_ref().is_some_and(is_open) {
+                        self.commit(turn);
+                    }
+                }
+            }
+        }
     }
 
     fn open(&self, turn: &mut Turn) -> Result<(), StoreError> {
@@ -317,6 +308,7 @@ impl Group {
                 resume_unwind(panic);
             }
         };
+        let on_the_way = self.disk.set_out();
         drop(turn);
         let result = committed.and_then(|(durability, flush, after)| {
             fault::point("write.committed");
@@ -330,6 +322,7 @@ impl Group {
             };
             follow().map_err(|error| StoreError::AfterCommit(Arc::new(error)))
         });
+        drop(on_the_way); // the next sets out before these members come back
         open.outcome.tell(result);
     }
 

@@ -8,7 +8,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 
 use safepoint_store::{AfterDurable, Durability, Seal, Sql, Store, StoreError};
@@ -165,6 +165,46 @@ impl Seal for PanicsOnce {
             resume_unwind(Box::new("on purpose"));
         }
         Ok(Box::new(|| Ok(())))
+    }
+
+    fn committed(&self) {}
+
+    fn rolled_back(&self) {}
+}
+
+/// Keeps the first commit on its way to disk until so many others have made their changes.
+struct Slow {
+    others: u64,
+    changed: Arc<(Mutex<u64>, Condvar)>,
+    commits: AtomicU64,
+}
+
+impl Slow {
+    /// One more has made its change.
+    fn changed(&self) {
+        *self.changed.0.lock().unwrap() += 1;
+        self.changed.1.notify_all();
+    }
+}
+
+impl Seal for Slow {
+    fn begun(&self, _: &mut dyn Sql) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn member_kept(&self) {}
+
+    fn member_undone(&self) {}
+
+    fn before_commit(&self, _: &mut dyn Sql) -> Result<AfterDurable, StoreError> {
+        let first = self.commits.fetch_add(1, Ordering::SeqCst) == 0;
+        let others = if first { self.others } else { 0 };
+        let changed = Arc::clone(&self.changed);
+        Ok(Box::new(move || {
+            let count = changed.0.lock().unwrap();
+            drop(changed.1.wait_while(count, |count| *count < others).unwrap());
+            Ok(())
+        }))
     }
 
     fn committed(&self) {}
@@ -357,6 +397,39 @@ on_every_store! {
         assert_eq!(recorder.count(Call::Kept), 32);
         assert_eq!(ids(&store).unwrap(), (1..=32).fold(vec![-1], |mut all, id| { all.push(id); all }));
         assert_legal(&recorder.calls());
+    }
+
+    fn tr_10_writers_gather_while_a_commit_is_on_its_way_to_disk(room: Room) {
+        let store = with_notes(&room);
+        let slow = Arc::new(Slow {
+            others: 5,
+            changed: Arc::default(),
+            commits: AtomicU64::new(0),
+        });
+        store.seal_with(slow.clone());
+        thread::scope(|scope| {
+            scope.spawn(|| add(&store, 0).unwrap());
+            while slow.commits.load(Ordering::SeqCst) == 0 {
+                thread::yield_now();
+            }
+            // One after the other, so that nobody ever stands in line behind one of them.
+            for id in 1..=5 {
+                let (store, seal) = (&store, &slow);
+                let (told, heard) = std::sync::mpsc::channel();
+                scope.spawn(move || {
+                    let added = store.write(Durability::Sync, |sql| {
+                        told.send(()).unwrap();
+                        insert(sql, id, "gathers")?;
+                        seal.changed();
+                        Ok::<_, StoreError>(())
+                    });
+                    added.unwrap();
+                });
+                heard.recv().unwrap();
+            }
+        });
+        assert_eq!(slow.commits.load(Ordering::SeqCst), 2);
+        assert_eq!(ids(&store).unwrap(), [0, 1, 2, 3, 4, 5]);
     }
 
     fn tr_10_a_lone_writer_commits_at_once(room: Room) {

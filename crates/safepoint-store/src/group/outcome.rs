@@ -1,0 +1,117 @@
+//! What became of a transaction, and who has to commit it.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use super::lock;
+use crate::StoreError;
+
+/// What the members of a transaction wait for.
+#[derive(Default)]
+pub(super) struct Outcome {
+    news: Mutex<News>,
+    told: Condvar,
+}
+
+#[derive(Default)]
+enum News {
+    #[default]
+    None,
+    /// The disk is free: one of the members commits.
+    Turn,
+    Known(Result<(), StoreError>),
+}
+
+/// What a member that waited has heard.
+pub(super) enum Heard {
+    /// It is for this member to commit.
+    Turn,
+    /// The transaction is over.
+    Known(Result<(), StoreError>),
+}
+
+impl Outcome {
+    pub(super) fn tell(&self, result: Result<(), StoreError>) {
+        *lock(&self.news) = News::Known(result);
+        self.told.notify_all();
+    }
+
+    /// Makes one of the members commit, unless somebody has.
+    fn give_turn(&self) {
+        let mut news = lock(&self.news);
+        if matches!(*news, News::None) {
+            *news = News::Turn;
+            self.told.notify_one();
+        }
+    }
+
+    pub(super) fn wait(&self) -> Heard {
+        let mut news = lock(&self.news);
+        loop {
+            match &*news {
+                News::None => {}
+                News::Turn => {
+                    *news = News::None;
+                    return Heard::Turn;
+                }
+                News::Known(result) => return Heard::Known(result.clone()),
+            }
+            let waited = self.told.wait(news);
+            news = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Tells the members that their transaction failed, if a panic comes in between.
+pub(super) struct Told<'a>(pub(super) &'a Outcome);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        let mut news = lock(&self.0.news);
+        if !matches!(*news, News::Known(_)) {
+            let panicked = StoreError::seal(crate::error::Said("it panicked".into()));
+            *news = News::Known(Err(panicked));
+            self.0.told.notify_all();
+        }
+    }
+}
+
+/// Whether a commit is on its way to disk, and which transaction waits for that.
+#[derive(Default)]
+pub(super) struct Disk(Mutex<Way>);
+
+#[derive(Default)]
+struct Way {
+    commits: usize,
+    next: Option<Arc<Outcome>>,
+}
+
+impl Disk {
+    /// Leaves the commit of a transaction to whoever is on the way to disk; false if nobody is.
+    pub(super) fn leave(&self, open: &Arc<Outcome>) -> bool {
+        let mut way = lock(&self.0);
+        if way.commits > 0 {
+            way.next = Some(Arc::clone(open));
+        }
+        way.commits > 0
+    }
+
+    /// Sets out for the disk with a commit. It has arrived when this is dropped.
+    pub(super) fn set_out(&self) -> OnTheWay<'_> {
+        lock(&self.0).commits += 1;
+        OnTheWay(self)
+    }
+}
+
+pub(super) struct OnTheWay<'a>(&'a Disk);
+
+impl Drop for OnTheWay<'_> {
+    fn drop(&mut self) {
+        let mut way = lock(&self.0.0);
+        way.commits -= 1;
+        let next = way.next.take();
+        drop(way);
+        if let Some(next) = next {
+            next.give_turn();
+        }
+    }
+}
