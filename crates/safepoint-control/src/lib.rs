@@ -55,5 +55,9 @@ pub const COMPONENT: Component = Component {
             sqlite: include_str!("../migrations/4.sqlite.sql"),
             postgres: include_str!("../migrations/4.postgres.sql"),
         },
+        Migration {
+            sqlite: include_str!("../migrations/6.sqlite.sql"),
+            postgres: include_str!("../migrations/6.postgres.sql"),
+        },
     ],
 };

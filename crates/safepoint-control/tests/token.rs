@@ -8,6 +8,7 @@ use safepoint_control::{
     Begun, Control, ControlError, NewToken, NoCaller, StoredReply, Surroundings, TokenRole,
 };
 use safepoint_model::{Clock, Digest, Span};
+use safepoint_store::{Durability, StoreError};
 use testkit::{Room, Seeded, on_every_store};
 
 const SECOND: i64 = 1_000_000;
@@ -88,6 +89,20 @@ on_every_store! {
         control.keep_reply("a", "k", &reply).unwrap();
         assert_eq!(begin("a", one), Begun::Answered(reply.clone()));
         assert_eq!(begin("a", two), Begun::Other);
+        // Whoever has the database alone reads none of it, and puts none in another's place.
+        let store = room.store();
+        let sealed = store.read(|sql| {
+            let statement = "SELECT sealed FROM control_replies WHERE caller = 'a'";
+            safepoint_store::query_one(sql, statement, &[], |row| Ok(row.blob(0)?.to_vec()))
+        });
+        let sealed: Vec<u8> = sealed.map_err(|error: StoreError| error).unwrap().unwrap();
+        assert!(!sealed.windows(4).any(|bytes| bytes == b"\"a\":"), "{sealed:?}");
+        let moved = store.write(Durability::Sync, |sql| {
+            let statement = "UPDATE control_replies SET status = 200, sealed = ?1 WHERE caller = 'b'";
+            sql.execute(statement, &[safepoint_store::Value::Blob(&sealed)])
+        });
+        moved.map_err(|error: StoreError| error).unwrap();
+        assert_eq!(begin("b", one), Begun::Taken);
         // What was answered is not given back.
         control.drop_reply("a", "k").unwrap();
         assert_eq!(begin("a", one), Begun::Answered(reply));

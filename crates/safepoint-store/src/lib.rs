@@ -17,6 +17,7 @@ mod lease;
 mod location;
 mod migrate;
 mod postgres;
+pub mod regular;
 mod sql;
 mod sqlite;
 mod store;

@@ -202,7 +202,12 @@ impl Seal for Slow {
         let changed = Arc::clone(&self.changed);
         Ok(Box::new(move || {
             let count = changed.0.lock().unwrap();
-            drop(changed.1.wait_while(count, |count| *count < others).unwrap());
+            drop(
+                changed
+                    .1
+                    .wait_while(count, |count| *count < others)
+                    .unwrap(),
+            );
             Ok(())
         }))
     }

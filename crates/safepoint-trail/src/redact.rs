@@ -11,7 +11,7 @@ use safepoint_model::Digest;
 use serde_json::Value;
 use sha2::Sha256;
 
-use crate::shape::{Shapes, WORKSPACE_TOKEN};
+use crate::shape::{SERVER_TOKEN, Shapes, WORKSPACE_TOKEN};
 
 /// Names whose text value is a secret, whatever it looks like. Compared with the end of a field's name.
 const TELLING_NAMES: [&str; 11] = [
@@ -90,10 +90,10 @@ impl Redactor {
         self.redact_kinds(text, |_| true)
     }
 
-    /// The text without tokens of workspaces; `None` when it has none. Everything else stays:
-    /// whoever decides about a command must see the rest of it as it is.
+    /// The text without tokens of workspaces and servers; `None` when it has none. Everything
+    /// else stays: whoever decides about a command must see the rest of it as it is.
     pub fn redact_tokens(&self, text: &str) -> Option<String> {
-        self.redact_kinds(text, |kind| kind == WORKSPACE_TOKEN)
+        self.redact_kinds(text, |kind| [WORKSPACE_TOKEN, SERVER_TOKEN].contains(&kind))
     }
 
     fn redact_kinds(&self, text: &str, wanted: impl Fn(&str) -> bool) -> Option<String> {
@@ -271,6 +271,9 @@ mod tests {
         assert!(!clean.contains("wst_"), "{clean}");
         assert!(clean.ends_with(" --password hunter22"), "{clean}");
         assert_eq!(redactor().redact_tokens(&clean), None);
+        let server = format!("echo spt_{}", "0123abcd".repeat(8));
+        let clean = redactor().redact_tokens(&server).unwrap();
+        assert!(!clean.contains("spt_"), "{clean}");
         assert_eq!(redactor().redact_tokens("--password hunter22 wst_1"), None);
     }
 

@@ -38,6 +38,9 @@ const COUNT: usize = 20;
 /// The kind of the tokens that open a workspace.
 pub(crate) const WORKSPACE_TOKEN: &str = "workspace-token";
 
+/// The kind of the tokens that open a server.
+pub(crate) const SERVER_TOKEN: &str = "safepoint-token";
+
 const SHAPES: [Shape; COUNT] = [
     shape(
         "private-key",
@@ -59,7 +62,7 @@ const SHAPES: [Shape; COUNT] = [
         &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
         r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
     ),
-    shape("safepoint-token", &["spt_"], r"\bspt_[0-9A-Fa-f]{64}"),
+    shape(SERVER_TOKEN, &["spt_"], r"\bspt_[0-9A-Fa-f]{64}"),
     shape("gitlab-token", &["glpat-"], r"\bglpat-[A-Za-z0-9_-]{20,}"),
     shape("slack-token", &["xox"], r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     shape("google-key", &["AIza"], r"\bAIza[0-9A-Za-z_-]{35}"),

@@ -80,7 +80,7 @@ impl Writing<'_> {
         self.sql
     }
 
-    /// A text without tokens of workspaces, as [`Trail::without_tokens`] gives it.
+    /// A text without tokens of workspaces and servers, as [`Trail::without_tokens`] gives it.
     pub fn without_tokens(&self, text: String) -> String {
         self.appender.redactor.redact_tokens(&text).unwrap_or(text)
     }
@@ -252,12 +252,17 @@ impl Trail {
         Envelope::sign(&self.appender.signer, statement)
     }
 
+    /// A secret for another purpose, which only those have who have the key of this trail.
+    pub fn derive_secret(&self, label: &'static str) -> Digest {
+        self.appender.signer.derive_secret(label)
+    }
+
     /// Takes secrets out of what leaves by another way, as they are taken out of entries.
     pub fn redact(&self, value: &mut serde_json::Value) {
         self.appender.redactor.redact(value);
     }
 
-    /// The text without tokens of workspaces. The rest stays as it is, for whoever decides
+    /// The text without tokens of workspaces and servers. The rest stays as it is, for whoever decides
     /// about it; equal tokens leave equal marks.
     pub fn without_tokens(&self, text: String) -> String {
         self.appender.redactor.redact_tokens(&text).unwrap_or(text)

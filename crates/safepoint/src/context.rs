@@ -138,6 +138,16 @@ impl Context {
     ) -> Result<Self, CliError> {
         let mut environment = environment;
         directory.clone_into(&mut environment.directory);
+        let file = find_upwards(directory, "safepoint.yaml");
+        if let Some(file) = file.filter(|file| file.is_symlink()) {
+            return Err(CliError::Invalid {
+                message: format!(
+                    "`{}` is a link, which a server does not follow",
+                    file.display()
+                ),
+                suggestion: "put the file itself there",
+            });
+        }
         let context = Self::of(global, MissingDirectory::Refuse, environment)?;
         Ok(Self {
             console: Console::printing_to(printed, served.mode),
@@ -237,11 +247,34 @@ impl Context {
                     Some(beside) => beside.to_owned(),
                     None => self.workspace()?.root,
                 };
-                let named = settings.project.atlases.iter();
-                atlases.extend(named.map(|path| beside.join(path)));
+                for path in &settings.project.atlases {
+                    let path = beside.join(path);
+                    self.keep_inside(&beside, &path)?;
+                    atlases.push(path);
+                }
             }
         }
         Ok(atlases)
+    }
+
+    /// Refuses a file that a project names and that lies elsewhere, where a server asks: agents
+    /// write projects, and what is wrong with a file tells what is in it.
+    fn keep_inside(&self, project: &Path, path: &Path) -> Result<(), CliError> {
+        let real = |path: &Path| std::fs::canonicalize(path);
+        let outside = || match (real(project), real(path)) {
+            (Ok(project), Ok(path)) => !path.starts_with(project),
+            _ => false, // it is not there, which is told by whoever reads it
+        };
+        match self.served.is_some() && outside() {
+            true => Err(CliError::Invalid {
+                message: format!(
+                    "`{}` is not inside the project that names it",
+                    path.display()
+                ),
+                suggestion: "at a server the atlases of a project lie in the project",
+            }),
+            false => Ok(()),
+        }
     }
 
     /// Opens the sessions.
@@ -483,12 +516,14 @@ impl Context {
         Ok(Workspace {
             root: root.to_owned(),
             rules: Rules::new(patterns)?,
-            // An agent can write the project's file, and what it names would run outside its fence.
+            // An agent can write the project's file, and what it names would run outside its fence;
+            // at a server with the rights of the server, whoever asks.
             providers: self
                 .settings
                 .project
                 .state_providers
                 .iter()
+                .filter(|_| self.served.is_none())
                 .filter(|_| self.environment.path("SAFEPOINT_AGENT").is_none())
                 .map(|(name, provider)| {
                     let provider = Provider {

@@ -438,7 +438,7 @@ fn su_07_what_a_server_does_not_offer_is_said_and_changes_nothing() {
         &["tui"],
         &["trail", "note", "x"],
         &["trail", "list", "--follow"],
-        &["hold", "approve", "hld_x", "--fingerprint", &"0".repeat(64)],
+        &["permit", "revoke", "prm_x"],
         &["workspace", "create", "--role", "worker", "--isolated"],
     ] {
         let (code, said) = run(&desk, words);
@@ -493,6 +493,39 @@ fn su_09_an_operator_elsewhere_decides_with_a_signature() {
     ]);
     assert_eq!(said["state"], "approved", "{said:#}");
     runs(&desk, &words);
+}
+
+#[test]
+fn su_09_an_operator_elsewhere_decides_with_the_key_on_their_machine() {
+    let (office, server, desk) = team(passage::HELD);
+    let hold_of = |words: &[&str]| text(&denied(&desk, words, "APPROVAL_REQUIRED")["hold_id"]);
+    let ann = token(&office, "ann", &["--role", "operator"]);
+    let theirs = machine(&server.address, &ann);
+    let hold = hold_of(&["cp", "a", "b"]);
+    let fingerprint = text(&theirs.json(&["hold", "show", &hold])["fingerprint"]);
+    let approve = ["hold", "approve", &hold, "--fingerprint", &fingerprint];
+    // Without a key there is nothing to sign with.
+    assert_eq!(theirs.run(&approve).code, 6);
+    let key = std::fs::read_to_string(office.home().join("data/operators/ann.key")).unwrap();
+    theirs.write("home/data/operators/ann.key", &key);
+    // Another fingerprint is another action.
+    let other = "0".repeat(64);
+    let wrong = theirs.run(&["hold", "approve", &hold, "--fingerprint", &other]);
+    assert_eq!(wrong.code, 7, "{wrong:?}");
+    // An agent does not decide, whatever it finds on the machine.
+    let agent = theirs
+        .command(&approve)
+        .env("SAFEPOINT_AGENT", "claude")
+        .output()
+        .unwrap();
+    assert_eq!(agent.status.code(), Some(6), "{agent:?}");
+    let said = theirs.json(&approve);
+    assert_eq!(said["state"], "approved", "{said:#}");
+    assert_eq!(said["operator"], "ann");
+    runs(&desk, &["cp", "a", "b"]);
+    let hold = hold_of(&["cp", "a", "c"]);
+    let said = theirs.json(&["hold", "deny", &hold, "--reason", "not today"]);
+    assert_eq!(said["state"], "denied", "{said:#}");
 }
 
 #[test]

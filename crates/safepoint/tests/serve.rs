@@ -279,6 +279,62 @@ fn su_07_an_operators_word_counts_once() {
 }
 
 #[test]
+fn su_07_what_an_agent_writes_into_its_project_runs_nothing_and_shows_nothing() {
+    let env = project(ASKS);
+    let script = env.write("project/site/run.sh", "#!/bin/sh\ntouch ran\necho state\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, mode).unwrap();
+    env.write("project/other/secret.txt", "topsecret: true\n");
+    let place = script.display();
+    let settings = format!("state_providers: {{it: {{capture: '{place}', restore: '{place}'}}}}\n");
+    env.write("project/site/safepoint.yaml", &settings);
+    let ann = token(&env, "ann", &["--role", "operator"]);
+    let scope = ["--role", "agent", "--scope", "workspace:site"];
+    let agent = token(&env, "agent", &scope);
+    let server = Server::start(&env, &["--root", "."]);
+    // Whoever asks: nothing that the project names is run.
+    let with_state = json!({"workspace": "site", "state": {"it": "v1"}});
+    for asks in [&agent, &ann] {
+        let made = server.post("/v1/checkpoints", asks, &with_state).done();
+        let id = text(&made["checkpoint_id"]);
+        server.get(&format!("/v1/checkpoints/{id}/diff?workspace=site"), &ann);
+    }
+    assert!(!env.project().join("site/ran").exists());
+    // A file elsewhere is not read, by whichever way it is named.
+    let begin = || server.post("/v1/sessions", &agent, &json!({"workspace": "site"}));
+    let link = env.project().join("site/link.yaml");
+    std::os::unix::fs::symlink("../other/secret.txt", &link).unwrap();
+    let secret = env.project().join("other/secret.txt").display().to_string();
+    for named in ["../other/secret.txt", &secret, "link.yaml"] {
+        env.write(
+            "project/site/safepoint.yaml",
+            &format!("atlases: ['{named}']\n"),
+        );
+        let refused = begin();
+        assert_eq!(refused.status, 422, "{named}: {refused:?}");
+        assert!(!format!("{refused:?}").contains("topsecret"), "{refused:?}");
+    }
+    fs::remove_file(env.project().join("site/safepoint.yaml")).unwrap();
+    std::os::unix::fs::symlink(&secret, env.project().join("site/safepoint.yaml")).unwrap();
+    let refused = begin();
+    assert_eq!(refused.status, 422, "{refused:?}");
+    assert!(!format!("{refused:?}").contains("topsecret"), "{refused:?}");
+    fs::remove_file(env.project().join("site/safepoint.yaml")).unwrap();
+    // What is no file is not waited for, and a device is not read.
+    env.write("project/site/safepoint.yaml", "atlases: [odd.yaml]\n");
+    let odd = env.project().join("site/odd.yaml");
+    let pipe = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &odd, pipe, rustix::fs::Mode::RUSR, 0).unwrap();
+    assert_ne!(begin().status, 200);
+    fs::remove_file(&odd).unwrap();
+    let head = env.project().join("site/.git/HEAD");
+    fs::create_dir_all(head.parent().unwrap()).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &head, pipe, rustix::fs::Mode::RUSR, 0).unwrap();
+    server.post("/v1/checkpoints", &agent, &json!({"workspace": "site"}));
+    assert_eq!(server.get("/readyz", "").status, 200);
+}
+
+#[test]
 fn su_07_no_request_leads_out_of_the_roots() {
     let env = bare();
     env.write("project/one/a.txt", "one\n");

@@ -11,12 +11,18 @@ use std::path::{Path, PathBuf};
 
 use safepoint_gates::{AtlasManifest, Engine, Loaded, Runner, load};
 use safepoint_model::{Digest, Frame};
+use safepoint_store::regular;
 
 pub use signature::{Signature, sign};
 
 pub(crate) use shelf::{fetch, keep, known_steward, trust_steward};
 
 use crate::ControlError;
+
+/// The longest text of an atlas, and the largest module beside it. What an agent puts in the
+/// place of one is not read without end.
+const LARGEST_TEXT: u64 = 8 << 20;
+const LARGEST_MODULE: u64 = 64 << 20;
 
 /// What agents may do where a project says nothing.
 const BUILT_IN: &str = include_str!("../../atlases/built-in.yaml");
@@ -100,7 +106,7 @@ impl AtlasFile {
 
     /// The digest of what is at `path` now; `None` when nothing is there any more.
     pub(crate) fn digest_now(path: &Path, pinned: &Loaded) -> Result<Option<Digest>, ControlError> {
-        let text = match std::fs::read(path) {
+        let text = match regular::read(path, LARGEST_TEXT) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -113,7 +119,7 @@ impl AtlasFile {
         };
         let mut modules = BTreeMap::new();
         for name in pinned.modules.keys() {
-            let bytes = std::fs::read(beside(path, name)).unwrap_or_default();
+            let bytes = regular::read(&beside(path, name), LARGEST_MODULE).unwrap_or_default();
             modules.insert(name.clone(), bytes);
         }
         Ok(Some(digest(&text, &modules)))
@@ -175,13 +181,7 @@ fn read_text(path: &Path) -> Result<String, ControlError> {
         path: path.to_owned(),
         error,
     };
-    let bytes = std::fs::read(path).map_err(failed)?;
-    String::from_utf8(bytes).map_err(|error| {
-        failed(std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            format!("it is not UTF-8: {}", error.utf8_error()),
-        ))
-    })
+    regular::read_text(path, LARGEST_TEXT).map_err(failed)
 }
 
 /// The modules that an atlas names.
@@ -216,10 +216,11 @@ fn read_modules(
             });
         }
         let place = beside(path, &name);
-        let content = std::fs::read(&place).map_err(|error| ControlError::File {
-            path: place.clone(),
-            error,
-        })?;
+        let content =
+            regular::read(&place, LARGEST_MODULE).map_err(|error| ControlError::File {
+                path: place.clone(),
+                error,
+            })?;
         modules.insert(name, content);
     }
     Ok(modules)

@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use safepoint_gates::AtlasManifest;
 use safepoint_model::Digest;
 use safepoint_store::durable::{self, Access};
+use safepoint_store::regular;
 use safepoint_trail::note::{PublicKey, Signer};
 
 use super::AtlasFile;
 use crate::ControlError;
+
+/// The longest signature.
+const LARGEST_NOTE: u64 = 64 << 10;
 
 /// Who signed an atlas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub(super) fn check(
     };
     let stated = stated_key(manifest);
     let place = place(path);
-    let note = match std::fs::read_to_string(&place) {
+    let note = match regular::read_text(&place, LARGEST_NOTE) {
         Ok(note) => note,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return match stated {

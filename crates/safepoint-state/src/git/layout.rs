@@ -8,8 +8,13 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use safepoint_store::regular;
+
 use super::config;
 use super::error::GitError;
+
+/// The longest of the files that are read here: configurations, and names of directories.
+const LARGEST: u64 = 8 << 20;
 
 /// Where `.git` of a work tree is or points to.
 pub(super) fn find_git_dir(worktree: &Path) -> Result<Option<PathBuf>, GitError> {
@@ -21,7 +26,7 @@ pub(super) fn find_git_dir(worktree: &Path) -> Result<Option<PathBuf>, GitError>
     let git_dir = match fs::metadata(&path) {
         Ok(found) if found.is_dir() => path,
         Ok(_) => {
-            let content = fs::read(&path).map_err(unreadable(&path))?;
+            let content = regular::read(&path, LARGEST).map_err(unreadable(&path))?;
             let Some(target) = content.strip_prefix(b"gitdir: ") else {
                 return Err(broken("its `.git` is no directory and names none".into()));
             };
@@ -37,7 +42,8 @@ pub(super) fn find_git_dir(worktree: &Path) -> Result<Option<PathBuf>, GitError>
         Err(error) => return Err(unreadable(&path)(error)),
     };
     // Not followed: an old `HEAD` may be a symbolic link to a branch yet to be born.
-    if fs::symlink_metadata(git_dir.join("HEAD")).is_err() {
+    let head = fs::symlink_metadata(git_dir.join("HEAD"));
+    if !head.is_ok_and(|head| head.is_file() || head.is_symlink()) {
         return Err(broken("it has no file `HEAD`".into()));
     }
     Ok(Some(git_dir))
@@ -45,7 +51,7 @@ pub(super) fn find_git_dir(worktree: &Path) -> Result<Option<PathBuf>, GitError>
 
 pub(super) fn find_common_dir(git_dir: &Path) -> Result<PathBuf, GitError> {
     let path = git_dir.join("commondir");
-    match fs::read(&path) {
+    match regular::read(&path, LARGEST) {
         Ok(content) => {
             let target = OsString::from_vec(content.trim_ascii_end().to_vec());
             fs::canonicalize(git_dir.join(target)).map_err(unreadable(&path))
@@ -98,7 +104,7 @@ pub(super) fn in_progress(git_dir: &Path) -> Vec<&'static str> {
 
 /// The text of a file; none when it is not there, or a directory is.
 pub(super) fn read_text(path: &Path) -> Result<Option<String>, GitError> {
-    match fs::read(path) {
+    match regular::read(path, LARGEST) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(None),

@@ -88,6 +88,34 @@ impl Who {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
+    /// Their key, where it lies elsewhere.
+    pub(crate) fn key(&self) -> Option<&PathBuf> {
+        self.key.as_ref()
+    }
+
+    /// Who decides, where no store is here to tell who may: the one who was named, or the only
+    /// one whose key is here.
+    pub(crate) fn of_a_key_here(&self, context: &Context) -> Result<String, CliError> {
+        if let Some(name) = &self.operator {
+            return Ok(name.clone());
+        }
+        let keys = std::fs::read_dir(context.paths.data.join("operators"));
+        let names = keys.into_iter().flatten().flatten().filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            Some(name.strip_suffix(".key")?.to_owned())
+        });
+        let mut names: Vec<String> = names.collect();
+        match (names.pop(), names.is_empty()) {
+            (Some(name), true) => Ok(name),
+            (None, _) => Err(nobody(
+                "no operator's key is here; say whose with `--operator NAME --key FILE`",
+            )),
+            (Some(_), false) => Err(nobody(
+                "several operators could decide here; say who with `--operator NAME`",
+            )),
+        }
+    }
+
     /// Whose signature it must be: the one of the token, or the one that was named.
     pub(crate) fn must_be(&self, context: &Context) -> Option<String> {
         match context.served() {

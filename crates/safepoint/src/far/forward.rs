@@ -7,10 +7,11 @@ use std::ffi::OsString;
 
 use safepoint_control::ControlError;
 use safepoint_model::{Code, Exit, text};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::matches::Line;
 use super::{Problem, Reply, Server, Wanted};
+use crate::commands::serve::endpoint::Endpoint;
 use crate::console::Mode;
 use crate::context::Context;
 use crate::error::CliError;
@@ -34,6 +35,10 @@ const WITHOUT_STORE: [&[&str]; 4] = [
     &["trail", "check-bundle"],
     &["trail", "check-proof"],
 ];
+
+/// Decisions are signed here, where the key is, and then handed in there; only one that was
+/// signed before goes there as it is.
+const DECISIONS: [&[&str]; 3] = [&["hold", "approve"], &["hold", "deny"], &["hold", "halt"]];
 
 /// Commands that belong to the machine of the server.
 const OF_THE_SERVER: [&str; 3] = ["serve", "token", "tui"];
@@ -63,6 +68,9 @@ pub(crate) fn forward(
     if !SHARED.contains(&first) || WITHOUT_STORE.contains(&words.as_slice()) {
         return Ok(None);
     }
+    if DECISIONS.contains(&words.as_slice()) && !line.has("signature") {
+        return Ok(None);
+    }
     let (endpoint, fields) = line.fields(context)?;
     if fields.get("isolated") == Some(&Value::Bool(true)) {
         return Err(CliError::Invalid {
@@ -75,18 +83,38 @@ pub(crate) fn forward(
             message:
                 "a server takes a decision only with a signature that was made where the key is"
                     .to_owned(),
-            suggestion: "`safepoint hold sign` and `safepoint operator sign` make one; give it with `--signature @FILE`",
+            suggestion: "`safepoint operator sign` makes one; give it with `--signature @FILE`",
         });
     }
     let Some(server) = Server::of(context)? else {
         return Ok(None);
     };
+    call(context, &server, endpoint, &fields).map(Some)
+}
+
+/// Runs the command of an endpoint at the server, and prints what it prints.
+pub(crate) fn run_there(
+    context: &mut Context,
+    server: &Server,
+    name: &str,
+    fields: &Map<String, Value>,
+) -> Result<Exit, CliError> {
+    let endpoint = super::endpoint(name)?;
+    call(context, server, endpoint, fields)
+}
+
+fn call(
+    context: &mut Context,
+    server: &Server,
+    endpoint: &Endpoint,
+    fields: &Map<String, Value>,
+) -> Result<Exit, CliError> {
     let wanted = match context.console.mode {
         Mode::Text => Wanted::Text,
         Mode::Json | Mode::Ndjson => Wanted::Document,
     };
-    let reply = server.call(endpoint, &fields, wanted)?;
-    tell(context, wanted, reply).map(Some)
+    let reply = server.call(endpoint, fields, wanted)?;
+    tell(context, wanted, reply)
 }
 
 fn tell(context: &mut Context, wanted: Wanted, reply: Reply) -> Result<Exit, CliError> {

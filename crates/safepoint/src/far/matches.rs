@@ -40,6 +40,11 @@ impl Line {
         }
     }
 
+    /// Whether an option was given.
+    pub(super) fn has(&self, option: &str) -> bool {
+        matches!(self.matches.try_contains_id(option), Ok(true))
+    }
+
     /// The endpoints of this command.
     pub(super) fn endpoints(&self) -> impl Iterator<Item = &'static Endpoint> {
         let path: Vec<String> = self.path.clone();

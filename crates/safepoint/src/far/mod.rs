@@ -161,11 +161,12 @@ impl Server {
     }
 
     /// Uses an endpoint by its name, and reads the document.
-    fn document(&self, name: &str, given: Map<String, Value>) -> Result<Value, ControlError> {
-        let endpoint = endpoints()
-            .find(|it| it.form.name == name)
-            .ok_or_else(|| elsewhere("there is no such endpoint"))?;
-        match self.call(endpoint, &given, Wanted::Document)? {
+    pub(crate) fn document(
+        &self,
+        name: &str,
+        given: Map<String, Value>,
+    ) -> Result<Value, ControlError> {
+        match self.call(endpoint(name)?, &given, Wanted::Document)? {
             Reply::Done(text) => {
                 let limits = safepoint_model::json::Limits {
                     bytes: usize::try_from(LARGEST).unwrap_or(usize::MAX),
@@ -181,6 +182,13 @@ impl Server {
             },
         }
     }
+}
+
+/// The endpoint of this name.
+fn endpoint(name: &str) -> Result<&'static Endpoint, ControlError> {
+    endpoints()
+        .find(|it| it.form.name == name)
+        .ok_or_else(|| elsewhere("there is no such endpoint"))
 }
 
 impl Problem {

@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use safepoint_model::{Span, yaml};
+use safepoint_store::regular;
 use serde::{Deserialize, Serialize};
 
 use super::Size;
 use crate::error::CliError;
 use crate::world::Environment;
+
+/// The longest settings file.
+const LARGEST: u64 = 1 << 20;
 
 /// When an agent's actions are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -76,7 +80,7 @@ impl File {
     /// Reads and checks a file; `None` when there is none. One that is there
     /// and cannot be read is an error: it may be what forbids something.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, CliError> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match regular::read_text(path, LARGEST) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {

@@ -6,11 +6,13 @@ use safepoint_model::{Digest, Exit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::afar::{self, Deciding};
 use crate::commands::session::deliver;
 use crate::commands::{operator, outside};
 use crate::console::{BAD, FAINT, GOOD, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::far::Server;
 
 /// Arguments of `hold approve`
 #[derive(Debug, clap::Args)]
@@ -93,6 +95,18 @@ pub(crate) fn approve(context: &mut Context, arguments: &Approve) -> Result<Exit
         (None, true) => Choice::PerStep,
         (None, false) => Choice::Continue,
     };
+    if let Some(server) = Server::of(context)? {
+        let deciding = Deciding {
+            hold: &arguments.hold,
+            who: &arguments.who,
+            fingerprint: Some(arguments.fingerprint),
+            choice,
+            envelope,
+            confirm: arguments.confirm.clone(),
+            reason: arguments.reason.clone(),
+        };
+        return afar::decide(context, &server, deciding);
+    }
     decide(context, &arguments.hold, &arguments.who, |hold| Verdict {
         hold_id: hold.hold_id.clone(),
         fingerprint: arguments.fingerprint,
@@ -121,6 +135,18 @@ fn no(context: &mut Context, arguments: &Deny, choice: Choice) -> Result<Exit, C
         }
         let (hold, who) = (&arguments.hold, &arguments.who);
         return take_signed(context, hold, who, &note, None, &[choice]);
+    }
+    if let Some(server) = Server::of(context)? {
+        let deciding = Deciding {
+            hold: &arguments.hold,
+            who: &arguments.who,
+            fingerprint: None,
+            choice,
+            envelope: None,
+            confirm: None,
+            reason: arguments.reason.clone(),
+        };
+        return afar::decide(context, &server, deciding);
     }
     decide(context, &arguments.hold, &arguments.who, |hold| Verdict {
         hold_id: hold.hold_id.clone(),

@@ -1,5 +1,6 @@
 //! `safepoint hold …`: what waits for a person, and what they decide.
 
+mod afar;
 pub(crate) mod decide;
 pub(crate) mod list;
 mod show;

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use safepoint_authority::{Canonical, Choice, Decision};
+use safepoint_authority::{Canonical, Choice, Decision, Envelope};
 use safepoint_model::{ActionId, Clock, Digest, Exit, HoldId, json, text};
 use serde::Deserialize;
 
@@ -68,30 +68,20 @@ struct Shown {
     confirm: Option<String>,
 }
 
+/// What is decided, and by whom.
+pub(super) struct Asked<'a> {
+    pub(super) operator: &'a str,
+    pub(super) key: Option<&'a PathBuf>,
+    /// The fingerprint that was displayed; a no needs no look at the form.
+    pub(super) fingerprint: Option<Digest>,
+    pub(super) choice: Choice,
+    pub(super) envelope: Option<Envelope>,
+    pub(super) confirm: Option<String>,
+    pub(super) reason: Option<String>,
+}
+
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let bytes = outside::text_or_file(context, &arguments.document)?;
-    let shown: Shown =
-        json::read_as(&bytes, json::Limits::default()).map_err(|error| CliError::Invalid {
-            message: format!("this is not what `hold show --json` prints: {error}"),
-            suggestion: "give it whole, as `@FILE` or on standard input",
-        })?;
-    let invalid = |message: &str, suggestion| CliError::Invalid {
-        message: message.to_owned(),
-        suggestion,
-    };
-    let made = shown.canonical_form.fingerprint();
-    if !made.is_ok_and(|made| made == shown.fingerprint) {
-        return Err(invalid(
-            "the fingerprint is not that of the form which is shown",
-            "sign nothing: whoever made this document shows one thing and means another",
-        ));
-    }
-    if shown.fingerprint != arguments.fingerprint {
-        return Err(invalid(
-            "the document has another fingerprint",
-            "look at it again, and name the fingerprint that it shows",
-        ));
-    }
+    let document = outside::text_or_file(context, &arguments.document)?;
     let envelope = match &arguments.envelope {
         None => None,
         Some(given) => Some(read_envelope(context, given)?),
@@ -109,26 +99,67 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             ));
         }
     };
-    if choice.is_yes() && shown.confirm.is_some() && arguments.confirm != shown.confirm {
+    let asked = Asked {
+        operator: &arguments.operator,
+        key: arguments.key.as_ref(),
+        fingerprint: Some(arguments.fingerprint),
+        choice,
+        envelope,
+        confirm: arguments.confirm.clone(),
+        reason: arguments.reason.clone(),
+    };
+    let reply = SignatureReply {
+        signature: signed(context, &document, asked)?,
+    };
+    context.console.value(&reply, |it| it.signature.clone())?;
+    Ok(Exit::Done)
+}
+
+/// A decision about the hold that a document shows, signed with a key that is here.
+pub(super) fn signed(
+    context: &mut Context,
+    document: &[u8],
+    asked: Asked<'_>,
+) -> Result<String, CliError> {
+    let shown: Shown =
+        json::read_as(document, json::Limits::default()).map_err(|error| CliError::Invalid {
+            message: format!("this is not what `hold show --json` prints: {error}"),
+            suggestion: "give it whole, as `@FILE` or on standard input",
+        })?;
+    let made = shown.canonical_form.fingerprint();
+    if !made.is_ok_and(|made| made == shown.fingerprint) {
+        return Err(invalid(
+            "the fingerprint is not that of the form which is shown",
+            "sign nothing: whoever made this document shows one thing and means another",
+        ));
+    }
+    if asked.fingerprint.is_some_and(|it| it != shown.fingerprint) {
+        return Err(invalid(
+            "the document has another fingerprint",
+            "look at it again, and name the fingerprint that it shows",
+        ));
+    }
+    let choice = asked.choice;
+    if choice.is_yes() && shown.confirm.is_some() && asked.confirm != shown.confirm {
         return Err(invalid(
             "it cannot be taken back: a second confirmation is needed",
             "say so with `--confirm` and the word that the document shows",
         ));
     }
-    let signer = signer(context, &arguments.operator, arguments.key.as_ref())?;
+    let signer = signer(context, asked.operator, asked.key)?;
     let decision = Decision {
         statement: Decision::purpose(),
         hold_id: shown.hold_id,
         action_id: shown.action_id,
         fingerprint: shown.fingerprint,
         choice,
-        envelope,
-        confirm: arguments.confirm.clone(),
-        reason: arguments.reason.clone(),
-        operator: arguments.operator.clone(),
+        envelope: asked.envelope,
+        confirm: asked.confirm,
+        reason: asked.reason,
+        operator: asked.operator.to_owned(),
         time: SystemClock.now(),
     };
-    let signed = decision
+    let text = decision
         .to_text()
         .map_err(|error| CliError::Control(error.into()))?;
     context.console.say(&format!(
@@ -136,9 +167,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         choice.as_str(),
         text::line(&shown.canonical_form.summary()).text
     ));
-    let reply = SignatureReply {
-        signature: signer.sign(&signed),
-    };
-    context.console.value(&reply, |it| it.signature.clone())?;
-    Ok(Exit::Done)
+    Ok(signer.sign(&text))
+}
+
+fn invalid(message: &str, suggestion: &'static str) -> CliError {
+    CliError::Invalid {
+        message: message.to_owned(),
+        suggestion,
+    }
 }

@@ -65,7 +65,9 @@ impl Places {
         }
         let below = |root: &PathBuf| {
             let found = std::fs::canonicalize(root.join(&path)).ok()?;
-            (found.is_dir() && found.starts_with(root)).then_some(found)
+            // What counts is where it really is: a link may lead to somebody else's.
+            let theirs = may_use(caller, found.strip_prefix(root).ok()?);
+            (found.is_dir() && theirs).then_some(found)
         };
         let mut found: Vec<PathBuf> = self.roots.iter().filter_map(below).collect();
         found.dedup();
@@ -164,6 +166,7 @@ mod tests {
         let base = std::fs::canonicalize(directory.path()).unwrap();
         std::fs::create_dir_all(base.join("a/sub")).unwrap();
         std::fs::create_dir_all(base.join("b")).unwrap();
+        std::os::unix::fs::symlink("../b", base.join("a/link")).unwrap();
         let places = Places::new(&[".".into()], &base).unwrap();
         let may = |caller: &Caller, named: &str| places.find(caller, Some(named)).is_ok();
         let bare = caller(Role::Agent, &[]);
@@ -171,6 +174,7 @@ mod tests {
         let named = caller(Role::Agent, &["workspace:a"]);
         assert!(may(&named, "a") && may(&named, "a/sub"));
         assert!(!may(&named, "b") && !may(&named, "."));
+        assert!(!may(&named, "a/link"));
         let strange = caller(Role::Operator, &["something:else"]);
         assert!(!may(&strange, "a"));
         let limited = caller(Role::Operator, &["workspace:a"]);

@@ -48,7 +48,7 @@ pub(crate) struct Create {
     /// The operator whose token it is
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
-    /// Limit it: `workspace:PATH`, below a root of the server; can be given several times
+    /// Limit it to the files of `workspace:PATH`, below a root of the server; can be given several times
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<Scope>,
     /// Until when: `24h`, `90d`, an RFC 3339 time or `never`
