@@ -18,6 +18,7 @@ mod replay;
 mod replies;
 mod session;
 mod token;
+mod visit;
 mod workflow;
 mod world;
 
@@ -31,6 +32,7 @@ pub use replay::{Change, Played, Replay};
 pub use replies::{Begun, StoredReply};
 pub use session::{Control, Overview, Start, Started, Surroundings};
 pub use token::{NewToken, Secret, Token, TokenRole};
+pub use visit::Asker;
 pub use workflow::{Doing, OnFailure, Workflow, WorkflowStep};
 
 use safepoint_store::{Component, Migration};
@@ -54,6 +56,10 @@ pub const COMPONENT: Component = Component {
         Migration {
             sqlite: include_str!("../migrations/4.sqlite.sql"),
             postgres: include_str!("../migrations/4.postgres.sql"),
+        },
+        Migration {
+            sqlite: include_str!("../migrations/5.sqlite.sql"),
+            postgres: include_str!("../migrations/5.postgres.sql"),
         },
         Migration {
             sqlite: include_str!("../migrations/6.sqlite.sql"),

@@ -91,14 +91,15 @@ pub struct NewToken {
     pub expires_at: Option<Timestamp>,
 }
 
-/// What somebody shows. It is neither printed by accident nor kept.
+/// What somebody shows: a token, or a cookie. It is neither printed by accident nor kept.
 pub struct Secret(String);
 
 impl Secret {
-    fn generate(entropy: &dyn Entropy) -> Result<Self, EntropyError> {
+    /// Thirty-two random bytes, as text.
+    pub(crate) fn generate(prefix: &str, entropy: &dyn Entropy) -> Result<Self, EntropyError> {
         let mut bytes = [0; 32];
         entropy.fill(&mut bytes)?;
-        Ok(Self(format!("{PREFIX}{}", Digest::from_bytes(bytes))))
+        Ok(Self(format!("{prefix}{}", Digest::from_bytes(bytes))))
     }
 
     /// The text, to be shown once.
@@ -236,7 +237,7 @@ impl Control {
     }
 
     fn secret(&self) -> Result<(Secret, Digest), ControlError> {
-        let secret = Secret::generate(&*self.around.entropy)?;
+        let secret = Secret::generate(PREFIX, &*self.around.entropy)?;
         let digest = digest_of(secret.reveal());
         let digest = digest.ok_or(ControlError::Meanwhile("no token could be made"))?;
         Ok((secret, digest))

@@ -64,3 +64,26 @@ pub trait Commands: Send + Sync + 'static {
     /// Runs a command. Whatever goes wrong is an answer too.
     fn run(&self, caller: &Caller, command: &Command) -> Answer;
 }
+
+/// Who asks with a cookie: a visit lasts for as long as a person does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// Somebody is there.
+    Person,
+    /// An open page asks by itself, and nobody need be there.
+    Page,
+}
+
+/// The commands, for people whose browsers have a cookie in the place of their token. Whoever
+/// is behind this keeps the visits: every server of the same store knows them.
+pub trait Visits: Commands {
+    /// Begins a visit of whoever shows this token, and says what their cookie is. `None` where
+    /// the token is nobody's.
+    fn begin_visit(&self, token: &str) -> Result<Option<String>, Unavailable>;
+
+    /// Whose cookie this is. `None` where the visit is over, or the token no longer good.
+    fn visitor(&self, cookie: &str, asker: Asker) -> Result<Option<Caller>, Unavailable>;
+
+    /// Ends a visit, everywhere.
+    fn end_visit(&self, cookie: &str) -> Result<(), Unavailable>;
+}

@@ -71,7 +71,7 @@ impl<S: Send + Sync> FromRequest<S> for Form {
             .map_err(IntoResponse::into_response)?;
         let fields = Fields::read(&bytes);
         let sent = fields.exact(MARK).unwrap_or_default();
-        match known.is_some_and(|visitor| equal(visitor.mark(), sent)) {
+        match known.is_some_and(|visitor| equal(&visitor.mark(), sent)) {
             true => Ok(Self(fields)),
             false => Err(Trouble::new(
                 StatusCode::FORBIDDEN,

@@ -38,9 +38,9 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
-use safepoint_model::{Clock, Entropy};
+use safepoint_model::Clock;
 
-use crate::commands::Commands;
+use crate::commands::Visits;
 
 /// The longest form that is read, in bytes.
 const LONGEST_FORM: usize = 1 << 20;
@@ -59,25 +59,21 @@ pub enum Transport {
 pub struct Around {
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Randomness, for cookies.
-    pub entropy: Arc<dyn Entropy>,
     /// How browsers reach it.
     pub transport: Transport,
 }
 
 /// Everything the page works with.
 struct Page {
-    commands: Arc<dyn Commands>,
+    commands: Arc<dyn Visits>,
     around: Around,
-    visits: visit::Visits,
     watcher: live::Watcher,
 }
 
 /// The page, over these commands.
-pub fn router(commands: Arc<dyn Commands>, around: Around) -> Router {
+pub fn router(commands: Arc<dyn Visits>, around: Around) -> Router {
     let page = Arc::new(Page {
         watcher: live::Watcher::default(),
-        visits: visit::Visits::default(),
         commands,
         around,
     });

@@ -33,18 +33,12 @@ pub(super) async fn post(State(page): State<Arc<Page>>, body: Bytes) -> Response
     };
     let transport = page.around.transport;
     let looked = blocking(move || -> Result<_, Trouble> {
-        let unavailable = |error: String| Trouble::unavailable(&error);
-        let caller = page.commands.caller(&token);
-        let caller = caller.map_err(|error| unavailable(error.to_string()))?;
-        let Some(caller) = caller else {
-            return Ok(Err("This token is not known, or no longer good."));
-        };
-        if !may_read(&caller) {
+        let caller = page.commands.caller(&token)?;
+        if caller.is_some_and(|caller| !may_read(&caller)) {
             return Ok(Err("This token is for an agent. The page is for people."));
         }
-        let now = page.around.clock.now();
-        let begun = page.visits.begin(&token, now, &*page.around.entropy);
-        Ok(Ok(begun.map_err(|error| unavailable(error.to_string()))?))
+        let begun = page.commands.begin_visit(&token)?;
+        Ok(begun.ok_or("This token is not known, or no longer good."))
     });
     match looked.await {
         Ok(Ok(Ok(cookie))) => {
@@ -58,7 +52,9 @@ pub(super) async fn post(State(page): State<Arc<Page>>, body: Bytes) -> Response
 
 /// Ends the visit, and takes the cookie away.
 pub(super) async fn out(visitor: Visitor, _form: Form) -> Response {
-    visitor.leave();
+    if let Err(trouble) = visitor.leave().await {
+        return trouble.into_response();
+    }
     let transport = visitor.page().around.transport;
     let cookie = set_cookie(transport, "", "; Max-Age=0");
     (cookie, Redirect::to("/sign-in")).into_response()

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::frame;
 use super::show::sentence;
+use crate::commands::Unavailable;
 
 /// Something went wrong.
 #[derive(Debug)]
@@ -76,6 +77,12 @@ impl Trouble {
     /// What to do, in a line.
     pub(super) fn hint(&self) -> &str {
         &self.hint
+    }
+}
+
+impl From<Unavailable> for Trouble {
+    fn from(error: Unavailable) -> Self {
+        Self::unavailable(&error.to_string())
     }
 }
 

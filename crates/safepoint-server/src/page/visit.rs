@@ -1,59 +1,32 @@
 //! A visit: somebody who has shown a token, and whose browser has a cookie for it.
 //!
-//! The cookie is random, and only its digest is kept, in memory alone. It is good for as long
-//! as the token is: with every request the token is asked about again.
+//! Nothing of it is kept here. With every request the cookie is asked about, and with it the
+//! token that it stands for; the mark of its forms is made from the cookie each time. So it
+//! does not matter which server a browser comes to, or whether that was started anew.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, header};
-use safepoint_model::{Digest, Entropy, EntropyError, Timestamp};
+use safepoint_model::{Frame, Timestamp};
 
 use super::ask::blocking;
 use super::trouble::Trouble;
 use super::{Page, Transport};
-use crate::commands::{Caller, Role, Unavailable};
-
-/// A visit ends after so long without a request.
-const IDLE: i64 = 30 * 60 * 1_000_000;
-/// A visit ends after so long in any case.
-const LONGEST: i64 = 8 * 60 * 60 * 1_000_000;
-/// So many visits are kept; the one that was quiet longest goes first.
-const MOST: usize = 1_000;
+use crate::commands::{Asker, Caller, Role, Unavailable};
 
 /// What a page sends that asks by itself, while nobody need be there.
 const BY_ITSELF: &str = "x-safepoint-refresh";
-
-/// Who asks: a visit lasts for as long as a person does something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asker {
-    Person,
-    Page,
-}
-
-/// The visits, by the digest of their cookies.
-#[derive(Default)]
-pub(super) struct Visits(Mutex<HashMap<Digest, Visit>>);
-
-#[derive(Clone)]
-struct Visit {
-    token: String,
-    mark: String,
-    began: Timestamp,
-    latest: Timestamp,
-}
 
 /// Somebody who is signed in.
 #[derive(Clone)]
 pub(super) struct Visitor {
     page: Arc<Page>,
     pub(super) caller: Caller,
-    cookie: Digest,
-    mark: Arc<str>,
+    cookie: Arc<str>,
 }
 
 impl std::fmt::Debug for Visitor {
@@ -62,64 +35,13 @@ impl std::fmt::Debug for Visitor {
     }
 }
 
-impl Visits {
-    /// Begins a visit. Returns what the cookie says.
-    pub(super) fn begin(
-        &self,
-        token: &str,
-        now: Timestamp,
-        entropy: &dyn Entropy,
-    ) -> Result<String, EntropyError> {
-        let cookie = random(entropy)?;
-        let visit = Visit {
-            token: token.to_owned(),
-            mark: random(entropy)?,
-            began: now,
-            latest: now,
-        };
-        let mut visits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        visits.retain(|_, visit| visit.is_alive(now));
-        if visits.len() >= MOST {
-            let quiet = visits.iter().min_by_key(|(_, visit)| visit.latest);
-            if let Some(key) = quiet.map(|(key, _)| *key) {
-                visits.remove(&key);
-            }
-        }
-        visits.insert(digest(&cookie), visit);
-        Ok(cookie)
-    }
-
-    /// The visit of a cookie, if it goes on.
-    fn find(&self, cookie: &Digest, now: Timestamp, asker: Asker) -> Option<Visit> {
-        let mut visits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let visit = visits.get_mut(cookie)?;
-        if !visit.is_alive(now) {
-            visits.remove(cookie);
-            return None;
-        }
-        if asker == Asker::Person {
-            visit.latest = visit.latest.max(now);
-        }
-        Some(visit.clone())
-    }
-
-    fn end(&self, cookie: &Digest) {
-        let mut visits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        visits.remove(cookie);
-    }
-}
-
-impl Visit {
-    fn is_alive(&self, now: Timestamp) -> bool {
-        now < self.began.saturating_add_micros(LONGEST)
-            && now < self.latest.saturating_add_micros(IDLE)
-    }
-}
-
 impl Visitor {
-    /// The mark that the forms of this visit carry.
-    pub(super) fn mark(&self) -> &str {
-        &self.mark
+    /// The mark that the forms of this visit carry. It says nothing about the cookie.
+    pub(super) fn mark(&self) -> String {
+        Frame::new("safepoint/mark/v1")
+            .field(self.cookie.as_bytes())
+            .digest()
+            .to_string()
     }
 
     /// Everything the page works with.
@@ -138,14 +60,17 @@ impl Visitor {
     }
 
     /// Ends the visit.
-    pub(super) fn leave(&self) {
-        self.page.visits.end(&self.cookie);
+    pub(super) async fn leave(&self) -> Result<(), Trouble> {
+        let page = Arc::clone(&self.page);
+        let cookie = Arc::clone(&self.cookie);
+        blocking(move || page.commands.end_visit(&cookie)).await??;
+        Ok(())
     }
 
     /// Whether the visit still goes on, and the token is still good.
     pub(super) async fn is_still_there(&self) -> bool {
         let page = Arc::clone(&self.page);
-        let cookie = self.cookie;
+        let cookie = Arc::clone(&self.cookie);
         let look = move || matches!(page.look(cookie, Asker::Page), Ok(Some(_)));
         blocking(look).await.unwrap_or(false)
     }
@@ -155,23 +80,14 @@ impl Page {
     /// Whose cookie this is.
     fn look(
         self: &Arc<Self>,
-        cookie: Digest,
+        cookie: Arc<str>,
         asker: Asker,
     ) -> Result<Option<Visitor>, Unavailable> {
-        let now = self.around.clock.now();
-        let Some(visit) = self.visits.find(&cookie, now, asker) else {
-            return Ok(None);
-        };
-        let caller = self.commands.caller(&visit.token)?;
-        let Some(caller) = caller.filter(may_read) else {
-            self.visits.end(&cookie);
-            return Ok(None);
-        };
-        Ok(Some(Visitor {
+        let caller = self.commands.visitor(&cookie, asker)?;
+        Ok(caller.filter(may_read).map(|caller| Visitor {
             page: Arc::clone(self),
             caller,
             cookie,
-            mark: visit.mark.into(),
         }))
     }
 }
@@ -194,14 +110,13 @@ pub(super) async fn enter(
         true => Asker::Page,
         false => Asker::Person,
     };
-    let looked = blocking(move || page.look(digest(&cookie), asker)).await;
-    match looked {
+    match blocking(move || page.look(cookie.into(), asker)).await {
         Ok(Ok(Some(visitor))) => {
             request.extensions_mut().insert(visitor);
             next.run(request).await
         }
         Ok(Ok(None)) => send_away(&request),
-        Ok(Err(error)) => Trouble::unavailable(&error.to_string()).into_response(),
+        Ok(Err(error)) => Trouble::from(error).into_response(),
         Err(trouble) => trouble.into_response(),
     }
 }
@@ -257,15 +172,4 @@ fn cookie(headers: &HeaderMap, transport: Transport) -> Option<String> {
         let (_, value) = named.find(|(it, _)| *it == name)?;
         Some(value.to_owned())
     })
-}
-
-fn digest(cookie: &str) -> Digest {
-    Digest::of_parts(&[b"safepoint/visit/v1", cookie.as_bytes()])
-}
-
-/// Thirty-two random bytes, as text.
-fn random(entropy: &dyn Entropy) -> Result<String, EntropyError> {
-    let mut bytes = [0; 32];
-    entropy.fill(&mut bytes)?;
-    Ok(Digest::from_bytes(bytes).to_string())
 }

@@ -2,14 +2,16 @@
 //! they were asked.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use http::{Request, Response, StatusCode, header};
-use safepoint_model::{Clock, Entropy, EntropyError, Timestamp};
-use safepoint_server::commands::{Answer, Caller, Command, Commands, Role, Unavailable};
+use safepoint_model::{Clock, Timestamp};
+use safepoint_server::commands::{
+    Answer, Asker, Caller, Command, Commands, Role, Unavailable, Visits,
+};
 use safepoint_server::page::{Around, Transport, router};
 use serde_json::{Value, json};
 use tokio_stream::StreamExt;
@@ -40,6 +42,10 @@ pub(crate) struct Fake {
     documents: Mutex<HashMap<String, (u8, Value)>>,
     tokens: Mutex<HashMap<String, Vec<Role>>>,
     asked: Mutex<Vec<Command>>,
+    /// Tokens by their cookies.
+    visits: Mutex<HashMap<String, String>>,
+    /// Who asked with a cookie last.
+    asker: Mutex<Option<Asker>>,
 }
 
 impl Fake {
@@ -58,6 +64,8 @@ impl Fake {
             documents: Mutex::new(documents.into()),
             tokens: Mutex::new(tokens.map(|(it, role)| (it.to_owned(), vec![role])).into()),
             asked: Mutex::new(Vec::new()),
+            visits: Mutex::default(),
+            asker: Mutex::default(),
         };
         fake.answer("log", 0, log);
         fake
@@ -82,6 +90,16 @@ impl Fake {
 
     pub(crate) fn revoke(&self, token: &str) {
         self.tokens.lock().unwrap().remove(token);
+    }
+
+    /// Ends all visits, as another server or the clock would.
+    pub(crate) fn end_visits(&self) {
+        self.visits.lock().unwrap().clear();
+    }
+
+    /// Who asked with a cookie last.
+    pub(crate) fn asker(&self) -> Option<Asker> {
+        *self.asker.lock().unwrap()
     }
 
     /// The commands that begin with these words.
@@ -131,37 +149,44 @@ impl Commands for Fake {
     }
 }
 
-/// Time that stands still until it is moved.
-pub(crate) struct Time(AtomicI64);
+/// No two visits have the same cookie.
+static BAKED: AtomicU32 = AtomicU32::new(0);
 
-impl Time {
-    pub(crate) fn pass(&self, seconds: i64) {
-        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+impl Visits for Fake {
+    fn begin_visit(&self, token: &str) -> Result<Option<String>, Unavailable> {
+        if self.caller(token)?.is_none() {
+            return Ok(None);
+        }
+        let cookie = format!("cookie{}", BAKED.fetch_add(1, Ordering::SeqCst));
+        let mut visits = self.visits.lock().unwrap();
+        visits.insert(cookie.clone(), token.to_owned());
+        Ok(Some(cookie))
     }
-}
 
-impl Clock for Time {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    fn visitor(&self, cookie: &str, asker: Asker) -> Result<Option<Caller>, Unavailable> {
+        *self.asker.lock().unwrap() = Some(asker);
+        let token = self.visits.lock().unwrap().get(cookie).cloned();
+        token.map_or(Ok(None), |token| self.caller(&token))
     }
-}
 
-/// Bytes that differ from call to call.
-struct Counting;
-
-static DRAWN: AtomicU8 = AtomicU8::new(1);
-
-impl Entropy for Counting {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        bytes.fill(DRAWN.fetch_add(1, Ordering::SeqCst));
+    fn end_visit(&self, cookie: &str) -> Result<(), Unavailable> {
+        self.visits.lock().unwrap().remove(cookie);
         Ok(())
+    }
+}
+
+/// Time that stands still.
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::parse("2026-11-16T04:00:00Z").unwrap()
     }
 }
 
 /// The page, and somebody who asks for it.
 pub(crate) struct Browser {
     pub(crate) fake: Arc<Fake>,
-    pub(crate) time: Arc<Time>,
     router: Router,
     cookie: Option<String>,
 }
@@ -190,18 +215,14 @@ impl Page {
 impl Browser {
     pub(crate) fn new(transport: Transport) -> Self {
         let fake = Arc::new(Fake::new());
-        let start = Timestamp::parse("2026-11-16T04:00:00Z").unwrap();
-        let time = Arc::new(Time(AtomicI64::new(start.as_micros())));
         let around = Around {
-            clock: Arc::clone(&time) as Arc<dyn Clock>,
-            entropy: Arc::new(Counting),
+            clock: Arc::new(Still),
             transport,
         };
-        let commands = Arc::clone(&fake) as Arc<dyn Commands>;
+        let commands = Arc::clone(&fake) as Arc<dyn Visits>;
         Self {
             router: router(commands, around),
             fake,
-            time,
             cookie: None,
         }
     }

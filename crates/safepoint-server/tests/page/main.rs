@@ -7,7 +7,7 @@ mod fake;
 
 use fake::{Browser, Page};
 use http::StatusCode;
-use safepoint_server::commands::Role;
+use safepoint_server::commands::{Asker, Role};
 use safepoint_server::page::Transport;
 use serde_json::{Value, json};
 
@@ -287,34 +287,19 @@ fn su_08_a_visit_ends_with_its_token_by_itself_and_when_told() {
         assert_eq!(answer.status, StatusCode::SEE_OTHER, "an agent's now");
 
         let browser = Browser::signed_in("operator").await;
-        for _ in 0..3 {
-            browser.time.pass(29 * 60);
-            assert_eq!(browser.get("/").await.status, StatusCode::OK, "in use");
-        }
-        browser.time.pass(31 * 60);
-        assert_eq!(browser.get("/").await.status, StatusCode::SEE_OTHER, "idle");
+        assert_eq!(browser.get("/").await.status, StatusCode::OK);
+        browser.fake.end_visits();
+        assert_eq!(browser.get("/").await.status, StatusCode::SEE_OTHER, "over");
 
-        // A page that is open and asks by itself does not keep the visit alive.
+        // A page that is open and asks by itself is told from somebody who is there.
         let browser = Browser::signed_in("operator").await;
-        for status in [StatusCode::OK, StatusCode::SEE_OTHER] {
-            browser.time.pass(20 * 60);
-            let asked = browser.request("GET", "/").header("accept", "text/html");
-            let asked = asked.header("x-safepoint-refresh", "yes");
-            let asked = asked.body(axum::body::Body::empty()).unwrap();
-            assert_eq!(browser.send(asked).await.status, status);
-        }
-
-        let browser = Browser::signed_in("operator").await;
-        for _ in 0..23 {
-            browser.time.pass(20 * 60);
-            assert_eq!(browser.get("/").await.status, StatusCode::OK, "in use");
-        }
-        browser.time.pass(20 * 60);
-        assert_eq!(
-            browser.get("/").await.status,
-            StatusCode::SEE_OTHER,
-            "after a day's work"
-        );
+        browser.get("/").await;
+        assert_eq!(browser.fake.asker(), Some(Asker::Person));
+        let asked = browser.request("GET", "/").header("accept", "text/html");
+        let asked = asked.header("x-safepoint-refresh", "yes");
+        let asked = asked.body(axum::body::Body::empty()).unwrap();
+        assert_eq!(browser.send(asked).await.status, StatusCode::OK);
+        assert_eq!(browser.fake.asker(), Some(Asker::Page));
 
         let browser = Browser::signed_in("operator").await;
         let mark = browser.get("/").await.mark().to_owned();

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use safepoint_control::{Begun as Known, ControlError, StoredReply};
+use safepoint_control::{Asker as Asks, Begun as Known, ControlError, StoredReply};
 use safepoint_model::{Digest, SessionId, Span, WorkspaceId};
 use safepoint_progress::ProgressError;
 use safepoint_server::api::{
     Api, Begun, Called, EndpointNote, Event, Events, Gauges, Kept, Output, Refused,
 };
-use safepoint_server::commands::{Answer, Caller, Command, Commands, Role, Unavailable};
+use safepoint_server::commands::{
+    Answer, Asker, Caller, Command, Commands, Role, Unavailable, Visits,
+};
 use safepoint_store::{Flow, Watch};
 use safepoint_trail::{Entry, Query, TrailError};
 use serde_json::{Map, Value};
@@ -19,7 +21,7 @@ use super::cut::Wanted;
 use super::endpoint::{Endpoint, List};
 use super::log::Log;
 use super::openapi;
-use super::program::{Program, failed};
+use super::program::{Program, caller_of, failed};
 use super::table::endpoints;
 use crate::commands::form::{Given, Naming, Session, Words};
 use crate::error::CliError;
@@ -217,6 +219,28 @@ impl Commands for Offered {
 
     fn run(&self, caller: &Caller, command: &Command) -> Answer {
         self.program.run(caller, command)
+    }
+}
+
+impl Visits for Offered {
+    fn begin_visit(&self, token: &str) -> Result<Option<String>, Unavailable> {
+        let begun = self.program.control.begin_visit(token);
+        let cookie = begun.map_err(unavailable)?;
+        Ok(cookie.map(|cookie| cookie.reveal().to_owned()))
+    }
+
+    fn visitor(&self, cookie: &str, asker: Asker) -> Result<Option<Caller>, Unavailable> {
+        let asker = match asker {
+            Asker::Person => Asks::Person,
+            Asker::Page => Asks::Page,
+        };
+        let token = self.program.control.visit(cookie, asker);
+        Ok(token.map_err(unavailable)?.as_ref().map(caller_of))
+    }
+
+    fn end_visit(&self, cookie: &str) -> Result<(), Unavailable> {
+        let ended = self.program.control.end_visit(cookie);
+        ended.map_err(unavailable)
     }
 }
 

@@ -25,8 +25,9 @@ use crate::error::CliError;
 /// How long there is nothing to do between two rounds.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// So many rounds are between two publications of the head of the trail.
-const ROUNDS_BETWEEN_HEADS: u64 = 15;
+/// What can wait is done once in so many rounds: publishing the head of the trail, forgetting
+/// the visits that are over.
+const ROUNDS_OF_WAITING: u64 = 15;
 
 /// The work that one of several servers does, and how long the others leave it to a server
 /// that has stopped.
@@ -87,7 +88,8 @@ fn round(program: &Program, leases: &Leases, number: u64) -> Result<(), CliError
     program.progress.deliver()?;
     program.progress.tick()?;
     notify::deliver::round(&context, &program.control)?;
-    if number.is_multiple_of(ROUNDS_BETWEEN_HEADS) {
+    if number.is_multiple_of(ROUNDS_OF_WAITING) {
+        program.control.forget_visits()?;
         program.trail.publish()?;
     }
     Ok(())

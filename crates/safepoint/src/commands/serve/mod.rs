@@ -124,7 +124,6 @@ fn page(offered: Arc<Offered>, options: &Options) -> Page {
     };
     let around = Around {
         clock: Arc::new(SystemClock),
-        entropy: Arc::new(SystemEntropy),
         transport,
     };
     Page::new(router(offered, around))

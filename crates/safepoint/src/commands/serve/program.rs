@@ -207,7 +207,7 @@ fn of_command(words: &[String]) -> impl Iterator<Item = &'static Endpoint> {
 
 /// Somebody whose token is known. An operator is known by their own name, everybody else by
 /// that of the token: an agent cannot have the name of a session that was begun elsewhere.
-fn caller_of(token: &Token) -> Caller {
+pub(super) fn caller_of(token: &Token) -> Caller {
     let role = match token.role {
         TokenRole::Agent => Role::Agent,
         TokenRole::Operator => Role::Operator,
