@@ -33,6 +33,20 @@ impl Entropy for SystemEntropy {
     }
 }
 
+/// The variables that say how the program is set, and nothing about who uses it.
+const SETTINGS: [&str; 10] = [
+    "SAFEPOINT_CHECKPOINT",
+    "SAFEPOINT_HOLD_TIMEOUT",
+    "SAFEPOINT_HOME",
+    "SAFEPOINT_HOOK_WAIT",
+    "SAFEPOINT_KEY",
+    "SAFEPOINT_LOCK_TIMEOUT",
+    "SAFEPOINT_OBJECTS",
+    "SAFEPOINT_OBJECT_CAP",
+    "SAFEPOINT_PUBLIC_URL",
+    "SAFEPOINT_STORE",
+];
+
 /// What is read of the environment, all at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
@@ -78,14 +92,13 @@ impl Environment {
         }
     }
 
-    /// The same for a command that a server runs: what the server was started with says
-    /// nothing about who asks. An agent that asks is one, whatever it asks for.
+    /// The same for a command that a server runs: its settings hold, and nothing else that it
+    /// was started with says who asks. An agent that asks is one, whatever it asks for.
     pub(crate) fn for_server(&self, agent: Option<&str>) -> Self {
-        let places = ["SAFEPOINT_HOME", "SAFEPOINT_STORE"];
         let mut served = self.clone();
         served.variables.retain(|(name, _)| {
             let name = name.to_string_lossy();
-            !name.starts_with("SAFEPOINT_") || places.contains(&&*name)
+            !name.starts_with("SAFEPOINT_") || SETTINGS.contains(&&*name)
         });
         let mark = agent.map(|agent| ("SAFEPOINT_AGENT".into(), agent.into()));
         served.variables.extend(mark);

@@ -529,6 +529,27 @@ fn su_09_an_operator_elsewhere_decides_with_the_key_on_their_machine() {
 }
 
 #[test]
+fn su_09_status_names_the_server_and_what_the_machine_remembers() {
+    let (_office, server, desk) = team(OPEN);
+    let url = format!("http://{}", server.address);
+    let settings = desk.json(&["status"])["settings"].clone();
+    assert_eq!(settings["server"]["value"], url);
+    assert_eq!(settings["server"]["origin"], "environment");
+    let own = text(&settings["store"]["value"]);
+    assert!(
+        own.starts_with("sqlite:") && own.contains("/data/server-"),
+        "{own}"
+    );
+    let shown = desk.run(&["status"]).stdout;
+    for line in [
+        format!("{:<14}{url}  (environment)", "server"),
+        format!("{:<14}{own}  (what this machine remembers)", "store"),
+    ] {
+        assert!(shown.lines().any(|it| it == line), "{line}: {shown}");
+    }
+}
+
+#[test]
 fn su_02_what_a_server_says_to_machines_fits_its_schema() {
     let (office, server, mut desk) = team(passage::HELD);
     let schemas = office.json(&["schema"]);

@@ -595,3 +595,27 @@ fn su_07_a_server_tells_how_it_stands() {
         );
     }
 }
+
+#[test]
+fn su_07_settings_of_a_server_hold_for_what_it_runs() {
+    let mut env = bare();
+    let objects = format!("file://{}", env.root().join("objects").display());
+    let key = env.root().join("team.key").display().to_string();
+    let given = [
+        ("objects", "SAFEPOINT_OBJECTS", objects.as_str()),
+        ("key", "SAFEPOINT_KEY", &key),
+        ("hold_timeout", "SAFEPOINT_HOLD_TIMEOUT", "7m"),
+        ("lock_timeout", "SAFEPOINT_LOCK_TIMEOUT", "9s"),
+    ];
+    for (_, variable, value) in given {
+        env.set(variable, value);
+    }
+    let reads = auditor(&env);
+    let server = Server::start(&env, &[]);
+    let status = server.get("/v1/status", &reads).done();
+    for (name, _, value) in given {
+        let setting = &status["settings"][name];
+        assert_eq!(setting["value"], value, "{name}");
+        assert_eq!(setting["origin"], "environment", "{name}");
+    }
+}

@@ -383,6 +383,30 @@ fn su_09_a_store_that_was_alone_is_shared_with_all_it_has() {
 }
 
 #[test]
+fn su_09_status_says_where_objects_are_shared_and_which_key_signs() {
+    let team = Team::of_files();
+    let settings = team.json("one", &["status"])["settings"].clone();
+    let key = team.key().display().to_string();
+    assert_eq!(settings["objects"]["value"], team.objects());
+    assert_eq!(settings["objects"]["origin"], "environment");
+    assert_eq!(settings["key"]["value"], key);
+    assert_eq!(settings["server"], Value::Null);
+    let shown = team.run("one", &["status"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    for (name, value) in [("objects", team.objects()), ("key", key)] {
+        let line = format!("{name:<14}{value}  (environment)");
+        assert!(shown.lines().any(|it| it == line), "{line}: {shown}");
+    }
+    // One that is alone shares nothing.
+    let alone = team.env.json(&["status"])["settings"].clone();
+    for name in ["objects", "key", "server"] {
+        assert_eq!(alone[name], Value::Null, "{name}");
+    }
+    let shown = team.env.run(&["status"]).stdout;
+    assert!(!shown.contains("objects"), "{shown}");
+}
+
+#[test]
 fn su_09_all_machines_sign_with_one_key() {
     let team = Team::of_files();
     team.json("one", &["trail", "note", "begun"]);

@@ -65,12 +65,28 @@ impl<T> Shown<T> {
             origin: setting.origin,
         }
     }
+
+    /// One that may be unset.
+    fn of_some<S>(setting: &Setting<Option<S>>, show: impl FnOnce(&S) -> T) -> Option<Self> {
+        Some(Self {
+            value: show(setting.value.as_ref()?),
+            origin: setting.origin,
+        })
+    }
 }
 
 /// The settings in force.
 #[derive(Serialize, JsonSchema)]
 struct Effective {
+    /// Where everything is kept; with a server, what this machine remembers itself.
     store: Shown<String>,
+    /// The server that judges and keeps the record, if it is not this machine.
+    server: Option<Shown<String>>,
+    /// Where objects are shared with other machines, if they are. Without it they lie in the
+    /// data directory.
+    objects: Option<Shown<String>>,
+    /// The key file that all machines of a deployment have, if this is one of several.
+    key: Option<Shown<String>>,
     lock_timeout: Shown<String>,
     checkpoint: Shown<CheckpointMode>,
     hold_timeout: Shown<String>,
@@ -104,6 +120,12 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         },
         settings: Effective {
             store: Shown::of(&settings.store, ToString::to_string),
+            server: settings.server.as_ref().map(|server| Shown {
+                value: server.url.clone(),
+                origin: settings.store.origin,
+            }),
+            objects: Shown::of_some(&settings.objects, ToString::to_string),
+            key: Shown::of_some(&settings.key, |path| text(path)),
             lock_timeout: Shown::of(&settings.lock_timeout, ToString::to_string),
             checkpoint: Shown::of(&settings.checkpoint, |mode| *mode),
             hold_timeout: Shown::of(&settings.hold_timeout, ToString::to_string),
@@ -140,7 +162,23 @@ fn show(status: &Status) -> String {
         other => other.to_string(),
     };
     let settings = &status.settings;
-    line("store", &settings.store.value, &from(settings.store.origin));
+    match &settings.server {
+        None => line("store", &settings.store.value, &from(settings.store.origin)),
+        Some(server) => {
+            line("server", &server.value, &from(server.origin));
+            line(
+                "store",
+                &settings.store.value,
+                "what this machine remembers",
+            );
+        }
+    }
+    let shared = [("objects", &settings.objects), ("key", &settings.key)];
+    for (name, setting) in shared {
+        if let Some(setting) = setting {
+            line(name, &setting.value, &from(setting.origin));
+        }
+    }
     let entries = count(status.trail.entries, "entry", "entries");
     let trail = if status.trail.witnessed > status.trail.entries {
         let signed = status.trail.witnessed;
