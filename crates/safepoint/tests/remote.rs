@@ -529,6 +529,22 @@ fn su_09_an_operator_elsewhere_decides_with_the_key_on_their_machine() {
 }
 
 #[test]
+fn su_09_silence_at_the_server_is_a_denial_and_makes_no_other_hold() {
+    let mut office = project(passage::HELD);
+    office.set("SAFEPOINT_HOLD_TIMEOUT", "1s");
+    let token = token(&office, "laptop", &["--role", "agent"]);
+    let server = Server::start(&office, &[]);
+    let desk = machine(&server.address, &token);
+    let (code, said) = exec_with(&desk, &["--wait", "2m"], &["cp", "a", "b"]);
+    assert_eq!(code, 2, "{said:#}");
+    assert_eq!(said["denial"]["code"], "TIMED_OUT", "{said:#}");
+    assert!(!desk.project().join("b").exists());
+    let holds = office.json(&["hold", "list", "--all"])["holds"].clone();
+    let [hold] = <[Value; 1]>::try_from(holds.as_array().unwrap().clone()).unwrap();
+    assert_eq!(hold["hold_id"], said["denial"]["hold_id"]);
+}
+
+#[test]
 fn su_09_status_names_the_server_and_what_the_machine_remembers() {
     let (_office, server, desk) = team(OPEN);
     let url = format!("http://{}", server.address);

@@ -4,6 +4,7 @@
 //! own, under the same ids. What the control plane says is believed only for exactly what
 //! was asked. Whatever goes wrong on the way there is an error, and then nothing runs.
 
+use safepoint_authority::{Hold, HoldState};
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Code, Entropy, HoldId, SessionId};
 use safepoint_store::{Durability, fault};
@@ -16,6 +17,7 @@ use super::documents::{Home, Running, Unsent};
 use super::outbox::Kept;
 use super::recover::this_process;
 use super::see::{Form, Seen};
+use super::silence::standing;
 use super::standing::home_id;
 use super::{Passage, Proposal, Rehearsed};
 use crate::{ControlError, kept, world};
@@ -39,7 +41,7 @@ pub enum Question<'a> {
     Request(&'a SessionId, &'a str, &'a Value),
     /// That a session is over.
     Close(&'a SessionId),
-    /// Whether somebody still has to decide: `{"waits"}`.
+    /// How a hold stands: `{"state"}`.
     Hold(&'a HoldId),
 }
 
@@ -55,8 +57,8 @@ struct Resolved {
 }
 
 #[derive(serde::Deserialize)]
-struct Waits {
-    waits: bool,
+struct Standing {
+    state: HoldState,
 }
 
 impl Passage<'_> {
@@ -345,9 +347,18 @@ impl Passage<'_> {
         }
     }
 
-    /// Whether a hold still waits for somebody, where it is decided elsewhere.
-    pub fn waits_far(&self, hold: &HoldId) -> Result<bool, ControlError> {
-        let answer: Waits = self.answered(&Question::Hold(hold))?;
-        Ok(answer.waits)
+    /// How a hold stands, wherever it is decided.
+    pub fn standing(&self, hold: &HoldId) -> Result<HoldState, ControlError> {
+        match self.far {
+            None => {
+                let store = self.control.trail.store();
+                let found: Hold = store.read(|sql| kept::find(sql, hold.as_str()))?;
+                Ok(standing(&found, self.now()))
+            }
+            Some(_) => {
+                let answer: Standing = self.answered(&Question::Hold(hold))?;
+                Ok(answer.state)
+            }
+        }
     }
 }

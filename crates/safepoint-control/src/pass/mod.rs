@@ -60,6 +60,7 @@ pub use join::JOINED;
 pub use proposal::{Act, Mode, Proposal, Stdin, Visitor};
 pub use recover::this_process;
 pub use signed::Elsewhere;
+pub use silence::given_up;
 pub use visit::{Finished, client_process};
 pub use word::{Word, signed_word};
 

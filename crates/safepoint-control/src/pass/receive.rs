@@ -21,6 +21,7 @@ use super::bench::Under;
 use super::documents::Running;
 use super::guarded::CONTROL;
 use super::see::Form;
+use super::silence::standing;
 use crate::{ControlError, kept};
 
 /// How long a machine may take to say how something ended.
@@ -152,8 +153,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Whether one of the caller's holds still waits for somebody.
-    pub fn waits(&self, hold: &HoldId) -> Result<bool, ControlError> {
+    /// How one of the caller's holds stands.
+    pub fn standing(&self, hold: &HoldId) -> Result<HoldState, ControlError> {
         let store = self.control.trail.store();
         let found: Option<Hold> = store.read(|sql| kept::get(sql, hold.as_str()))?;
         let unknown = || ControlError::NotFound {
@@ -163,7 +164,7 @@ impl Bench<'_> {
         let found = found.ok_or_else(unknown)?;
         self.refuse_others(&found.canonical.session_id)
             .map_err(|_| unknown())?;
-        Ok(found.state == HoldState::Pending && found.expires_at > self.now())
+        Ok(standing(&found, self.now()))
     }
 
     /// Ends what machines have been silent about for too long.

@@ -68,7 +68,7 @@ impl Desk<'_> {
 }
 
 /// A denial whose hold was waited for in vain.
-fn given_up(denial: &Denial) -> Denial {
+pub fn given_up(denial: &Denial) -> Denial {
     Denial {
         code: DenialCode::TimedOut,
         reason: DenialCode::TimedOut.meaning().to_owned(),
@@ -87,6 +87,14 @@ pub(super) fn silence(hold: &Hold) -> Denial {
         policy_basis: hold.basis.clone(),
         reason: DenialCode::TimedOut.meaning().to_owned(),
         next: NEXT.to_owned(),
+    }
+}
+
+/// How a hold stands: one that has run out of its time has expired, whoever has seen it.
+pub(super) fn standing(hold: &Hold, now: Timestamp) -> HoldState {
+    match is_over(hold, now) {
+        true => HoldState::Expired,
+        false => hold.state,
     }
 }
 

@@ -4,6 +4,7 @@
 //! and prints the one that answers it. It touches no workspace.
 
 use clap::Subcommand;
+use safepoint_authority::HoldState;
 use safepoint_control::pass::{Asked, Bench, Entering, Foretelling, Told};
 use safepoint_control::{AtlasFile, ControlError};
 use safepoint_model::{Exit, HoldId, json};
@@ -31,7 +32,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         arguments: Arguments,
     },
-    /// Whether a hold still waits for somebody
+    /// How a hold stands
     Hold {
         /// The hold
         hold: String,
@@ -48,10 +49,10 @@ pub(crate) struct Arguments {
 
 /// What `judge hold` prints.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct HoldWaits {
+pub(crate) struct HoldStanding {
     hold_id: String,
-    /// Whether somebody still has to decide.
-    waits: bool,
+    /// Whether somebody still has to decide, has decided, or did not in time.
+    state: HoldState,
 }
 
 pub(crate) fn run(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
@@ -92,10 +93,10 @@ pub(crate) fn run(context: &mut Context, command: &Command) -> Result<Exit, CliE
                 what: "hold",
                 name: hold.clone(),
             })?;
-            let waits = at(context, String::new(), |bench| bench.waits(&id))?;
-            let reply = HoldWaits {
+            let state = at(context, String::new(), |bench| bench.standing(&id))?;
+            let reply = HoldStanding {
                 hold_id: id.to_string(),
-                waits,
+                state,
             };
             context.console.json(&reply)?;
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
-use safepoint_control::pass::{Act, Answer, Far, Mode, Passage, Proposal, Stdin};
+use safepoint_control::pass::{Act, Answer, Far, Mode, Passage, Proposal, Stdin, given_up};
 use safepoint_control::{AtlasFile, Control, ControlError};
 use safepoint_fence::{Fence, Listing, Terminals, default_caches};
 use safepoint_gates::Resolution;
@@ -321,11 +321,15 @@ pub(crate) fn ask(
     let (Some(limit), Some(hold), true) = (flags.wait, denied.denial.hold_id.clone(), waits) else {
         return Ok(Answer::Denied(denied));
     };
-    if is_decided_within(context, room, &hold, limit)? {
-        return Ok(passage.ask(proposal)?);
-    }
-    if !here {
-        return Ok(Answer::Denied(denied));
+    match (wait(room, &hold, limit)?, here) {
+        (Waited::Decided, _) => return Ok(passage.ask(proposal)?),
+        // It goes on waiting at the server, which ends it in its time.
+        (Waited::InVain, false) => return Ok(Answer::Denied(denied)),
+        (Waited::Silence, false) => {
+            denied.denial = given_up(&denied.denial);
+            return Ok(Answer::Denied(denied));
+        }
+        (Waited::InVain | Waited::Silence, true) => {}
     }
     match context.desk(&room.control).give_up(&denied.denial) {
         Ok(given_up) => {
@@ -337,14 +341,19 @@ pub(crate) fn ask(
     }
 }
 
-/// Waits for an operator elsewhere, at most so long. Whether somebody has decided: silence is
-/// no decision, and asking again would only make another hold.
-pub(crate) fn is_decided_within(
-    context: &Context,
-    room: &Room,
-    hold: &HoldId,
-    limit: Span,
-) -> Result<bool, CliError> {
+/// What came of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// Somebody has decided: asking again tells how.
+    Decided,
+    /// The hold is over, and nobody has. Asking again would only make another one.
+    Silence,
+    /// Nobody has yet.
+    InVain,
+}
+
+/// Waits for an operator elsewhere, at most so long.
+pub(crate) fn wait(room: &Room, hold: &HoldId, limit: Span) -> Result<Waited, CliError> {
     let mut left = Duration::from_micros(limit.as_micros());
     // Somebody else's machine is not asked all the time.
     let look = match room.far {
@@ -352,21 +361,16 @@ pub(crate) fn is_decided_within(
         Some(_) => LOOK * 5,
     };
     while !left.is_zero() {
-        let waits = match room.far {
-            None => match context.desk(&room.control).hold(hold.as_str())?.state {
-                HoldState::Expired => return Ok(false),
-                state => state == HoldState::Pending,
-            },
-            Some(_) => room.passage().waits_far(hold)?,
-        };
-        if !waits {
-            return Ok(true);
+        match room.passage().standing(hold)? {
+            HoldState::Pending => {}
+            HoldState::Expired => return Ok(Waited::Silence),
+            _ => return Ok(Waited::Decided),
         }
         let step = left.min(look);
         std::thread::sleep(step);
         left -= step;
     }
-    Ok(false)
+    Ok(Waited::InVain)
 }
 
 /// A denial, as it is printed.

@@ -76,7 +76,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("install", schema_for!(install::InstallReply)),
         ("judge-end", schema_for!(safepoint_control::pass::Heard)),
         ("judge-enter", schema_for!(safepoint_control::pass::Entered)),
-        ("judge-hold", schema_for!(judge::HoldWaits)),
+        ("judge-hold", schema_for!(judge::HoldStanding)),
         (
             "judge-propose",
             schema_for!(safepoint_control::pass::Settlement),

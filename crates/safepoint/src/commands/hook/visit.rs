@@ -11,7 +11,7 @@ use safepoint_state::Company;
 
 use super::{Arguments, reason};
 use crate::cli::Cli;
-use crate::commands::passing::{Flags, Room, is_decided_within};
+use crate::commands::passing::{Flags, Room, Waited, wait};
 use crate::commands::run::is_for_agents;
 use crate::commands::session::deliver;
 use crate::context::Context;
@@ -113,10 +113,9 @@ impl<'a> Visit<'a> {
         let (DenialCode::ApprovalRequired, Some(hold)) = (denial.code, &denial.hold_id) else {
             return Ok(Answer::Denied(denied));
         };
-        let wait = self.context.settings.hook_wait.value;
-        match is_decided_within(self.context, room, hold, wait)? {
-            true => Ok(passage.ask(proposal)?),
-            false => Ok(Answer::Denied(denied)),
+        match wait(room, hold, self.context.settings.hook_wait.value)? {
+            Waited::Decided => Ok(passage.ask(proposal)?),
+            Waited::Silence | Waited::InVain => Ok(Answer::Denied(denied)),
         }
     }
 

@@ -80,7 +80,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     ),
     ask(
         (Method::Get, "/v1/actions/holds/{hold_id}"),
-        "Tell whether a hold of one's own still waits for somebody",
+        "Tell how a hold of one's own stands",
         "action_hold",
         &[field(&["hold_id"], Shape::Id, Place::Word, "The hold")],
         &[&["hold_id"]],
