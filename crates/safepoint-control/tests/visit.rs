@@ -219,6 +219,20 @@ on_every_store! {
         assert_eq!(rows(&room), noted);
     }
 
+    fn su_08_who_is_in_can_look_where_nothing_can_be_written(room: Room) {
+        let one = server(&room, 1);
+        let ann = token(&one, "ann");
+        let cookie = sign_in(&one, &ann);
+        // A trail that was tampered with is not written to: that is when people must look.
+        room.tamper("UPDATE trail_head SET size = size + 1;");
+        room.clock.move_by(29 * MINUTE);
+        assert_eq!(who(&one, &cookie).as_deref(), Some("ann"));
+        assert!(one.begin_visit(ann.reveal()).is_err());
+        assert!(one.end_visit(&cookie).is_err(), "it says what it could not do");
+        room.clock.move_by(MINUTE);
+        assert_eq!(who(&one, &cookie), None, "nobody has written that they are there");
+    }
+
     fn su_08_of_too_many_visits_the_quietest_go(room: Room) {
         let one = server(&room, 1);
         let ann = token(&one, "ann");
