@@ -135,7 +135,7 @@ codes! {
     StoreForeign, "S507", "STORE_FOREIGN", Unavailable, "the file or database is not a Safepoint store";
     StoreLost, "S508", "STORE_LOST", Unavailable, "the store is empty, but its trail was not";
     StoreFailed, "S509", "STORE_FAILED", Unavailable, "a statement or a file operation failed";
-    StoreUnconfirmed, "S510", "STORE_UNCONFIRMED", Unavailable, "the change is recorded, but what follows a commit failed";
+    StoreUnconfirmed, "S510", "STORE_UNCONFIRMED", Unavailable, "the change is recorded, or may be: its commit could not be confirmed";
     StoreCapReached, "S511", "STORE_CAP_REACHED", Unavailable, "the object store may not grow any more";
     ServiceFailed, "S512", "SERVICE_FAILED", Unavailable, "a service that was named does not answer, or does not take what it is sent";
     DepotRefused, "S513", "DEPOT_REFUSED", Identity, "the server of the shared objects does not know us, or does not let us";

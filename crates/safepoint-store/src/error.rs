@@ -89,6 +89,16 @@ pub enum StoreError {
         cause: Cause,
     },
 
+    /// The connection was lost while it was asked to commit: the change may be kept, or not.
+    #[error("nobody knows whether the store `{place}` has the change")]
+    Unconfirmed {
+        /// The store.
+        place: String,
+        /// What the network or the database said.
+        #[source]
+        cause: Cause,
+    },
+
     /// A file beside the database could not be read or written.
     #[error("cannot {action} `{}`", path.display())]
     File {

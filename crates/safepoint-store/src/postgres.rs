@@ -130,12 +130,16 @@ impl WriteConnection for Postgres {
             }
             Durability::Async => "SET LOCAL synchronous_commit = off; COMMIT",
         };
-        if self.changed {
+        let committed = match self.changed {
             // Heard when, and only when, the commit succeeds.
-            self.batch(&format!("NOTIFY {CHANNEL}; {finish}"))?;
-        } else {
-            self.batch(finish)?;
-        }
+            true => self.batch(&format!("NOTIFY {CHANNEL}; {finish}")),
+            false => self.batch(finish),
+        };
+        committed.map_err(|error| match error {
+            // It may have been lost on its way there, or the answer on its way back.
+            StoreError::Unreachable { place, cause } => StoreError::Unconfirmed { place, cause },
+            other => other,
+        })?;
         self.open = false;
         Ok(Flush::Done)
     }

@@ -754,7 +754,7 @@ fn tr_10_a_connection_lost_within_a_write_fails_that_write() {
         })
         .unwrap_err();
     assert_error!(error, Unreachable, place(room.location()));
-    // This one does not notice: the commit does.
+    // This one does not notice: the commit does, and cannot know how far it came.
     let error = store
         .write(Durability::Sync, |sql| {
             insert(sql, 4, "four")?;
@@ -762,7 +762,7 @@ fn tr_10_a_connection_lost_within_a_write_fails_that_write() {
             Ok::<_, StoreError>(())
         })
         .unwrap_err();
-    assert_error!(error, Unreachable, place(room.location()));
+    assert_error!(error, Unconfirmed, place(room.location()));
     assert_eq!(ids(&store).unwrap(), [1]);
     add(&store, 5).unwrap();
     drop(store);

@@ -307,6 +307,10 @@ fn explain_store(error: &StoreError) -> Explanation {
             Code::StoreUnreachable,
             "check the address, and that the server runs",
         ),
+        StoreError::Unconfirmed { .. } => (
+            Code::StoreUnconfirmed,
+            "look whether it is there before you do it again: `safepoint trail list --last 20`",
+        ),
         StoreError::File { .. } | StoreError::Statement { .. } | StoreError::Column { .. } => {
             (Code::StoreFailed, "the cause above says what failed")
         }
@@ -343,6 +347,7 @@ fn explain_store(error: &StoreError) -> Explanation {
         | StoreError::Foreign { place }
         | StoreError::Newer { place, .. }
         | StoreError::Unreachable { place, .. }
+        | StoreError::Unconfirmed { place, .. }
         | StoreError::DepotRefused { place, .. }
         | StoreError::DepotForeign { place, .. }
         | StoreError::DepotUnsafe { place, .. }

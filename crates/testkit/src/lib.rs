@@ -11,11 +11,13 @@
     reason = "test support: it fails loudly and does what the product may not"
 )]
 
+mod cluster;
 mod env;
 mod room;
 pub mod tree;
 mod world;
 
+pub use cluster::Cluster;
 pub use env::{Run, TestEnv};
 pub use room::{Database, Room, append, draft};
 pub use world::{FixedClock, RealClock, Seeded};
