@@ -1,6 +1,7 @@
 //! The trail of one store: opening it, writing to it, reading its head.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use safepoint_model::{Clock, Digest, Entropy, Timestamp};
@@ -59,6 +60,8 @@ pub struct Trail {
     store: Arc<Store>,
     appender: Arc<Appender>,
     copy: Copy,
+    /// Whether anything was recorded through this one, or a copy of it.
+    recorded: Arc<AtomicBool>,
 }
 
 /// What proves that a trail continues an older one.
@@ -72,6 +75,8 @@ pub(crate) struct Consistency {
 pub struct Writing<'a> {
     sql: &'a mut dyn Sql,
     appender: &'a Appender,
+    /// Whether an entry was added.
+    added: bool,
 }
 
 impl Writing<'_> {
@@ -98,6 +103,7 @@ impl Writing<'_> {
 
     /// Adds an entry that was prepared before the transaction began.
     pub fn append_prepared(&mut self, prepared: Prepared) -> Result<Entry, TrailError> {
+        self.added = true;
         self.appender.append(self.sql, prepared)
     }
 }
@@ -134,6 +140,7 @@ impl Trail {
             store,
             appender,
             copy,
+            recorded: Arc::default(),
         };
         trail.record_beginning(around)?;
         Ok(trail)
@@ -209,12 +216,35 @@ impl Trail {
         durability: Durability,
         change: impl FnOnce(&mut Writing<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.store.write(durability, |sql| {
-            change(&mut Writing {
+        let mut added = false;
+        let written = self.store.write(durability, |sql| {
+            let mut writing = Writing {
                 sql,
                 appender: &self.appender,
-            })
-        })
+                added: false,
+            };
+            let changed = change(&mut writing);
+            added = writing.added;
+            changed
+        });
+        if added && written.is_ok() {
+            self.recorded.store(true, Ordering::Relaxed);
+        }
+        written
+    }
+
+    /// The same trail for a piece of work of its own, which can be asked whether it has
+    /// recorded anything.
+    pub fn apart(&self) -> Self {
+        Self {
+            recorded: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether anything was recorded through this one, or a copy of it.
+    pub fn has_recorded(&self) -> bool {
+        self.recorded.load(Ordering::Relaxed)
     }
 
     /// Adds one entry on its own.

@@ -119,7 +119,8 @@ fn perform<A: Api>(
         .call(caller, note.name, given, output)
         .map_err(|refused| Problem::unprocessable(&refused.to_string()))?;
     if called.answer.exit != 0 {
-        return Err(Problem::of(called.answer).showing(called.text));
+        let problem = Problem::of(called.answer).showing(called.text);
+        return Err(problem.after(called.recorded));
     }
     Ok(Done {
         status: StatusCode::OK,
@@ -184,29 +185,23 @@ fn once<A: Api>(
         }
     }
     let done = perform(api, caller, note, given, Output::Document);
-    let kept = match &done {
-        Ok(done) => Some(Kept {
-            status: done.status.as_u16(),
-            body: done.body.clone(),
-        }),
-        Err(problem) if nothing_happened(problem) => None,
-        Err(problem) => Some(Kept {
-            status: problem.status(),
-            body: problem.body(),
-        }),
-    };
     // An answer that cannot be kept is given all the same. Its key stays taken.
-    let _ = match kept {
-        Some(kept) => api.keep(caller, key, &kept),
-        None => api.give_back(caller, key),
+    let _ = match &done {
+        Ok(done) => {
+            let (status, body) = (done.status.as_u16(), done.body.clone());
+            api.keep(caller, key, &Kept { status, body })
+        }
+        Err(problem) if problem.is_for_now() => match problem.nothing_happened() {
+            true => api.give_back(caller, key),
+            // Some of it was done, and the rest was not: the key stays taken.
+            false => Ok(()),
+        },
+        Err(problem) => {
+            let (status, body) = (problem.status(), problem.body());
+            api.keep(caller, key, &Kept { status, body })
+        }
     };
     done
-}
-
-/// Whether it is certain that nothing was done, so that it may be tried again.
-fn nothing_happened(problem: &Problem) -> bool {
-    let is_unconfirmed = problem.code() == Code::StoreUnconfirmed.code();
-    matches!(problem.status(), 429 | 503) && !is_unconfirmed
 }
 
 fn key_of(headers: &HeaderMap, method: Method) -> Result<Option<String>, Problem> {
@@ -305,4 +300,57 @@ fn link(uri: &Uri, next: &str) -> Option<HeaderValue> {
         .collect();
     let path = uri.path();
     HeaderValue::from_str(&format!("<{path}?{}>; rel=\"next\"", pairs.join("&"))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::nobody::Nobody;
+    use crate::api::{Called, Reading};
+    use crate::commands::{Answer, Role};
+
+    /// What becomes of the key of a request to which a command says this.
+    fn key_of_what_ends(exit: u8, code: &str, recorded: bool) -> Vec<&'static str> {
+        let document = json!({"error": {"code": code, "message": "so it is"}});
+        let nobody = Nobody {
+            called: Some(Called {
+                answer: Answer { exit, document },
+                text: None,
+                next: None,
+                recorded,
+            }),
+            ..Nobody::default()
+        };
+        let caller = Caller {
+            name: "token:x".into(),
+            roles: vec![Role::Agent],
+            scopes: Vec::new(),
+        };
+        let note = EndpointNote {
+            name: "x",
+            method: Method::Post,
+            path: "/x",
+            roles: &[Role::Agent],
+            parameters: Vec::<(&str, Reading)>::new(),
+        };
+        let done = once(&nobody, &caller, &note, &Map::new(), "key");
+        assert_eq!(done.is_ok(), exit == 0);
+        nobody.keys.into_inner().unwrap()
+    }
+
+    #[test]
+    fn su_07_a_key_is_given_back_only_where_nothing_was_done() {
+        let (unreachable, unconfirmed) = (Code::StoreUnreachable.code(), "S510");
+        assert_eq!(key_of_what_ends(0, "", true), ["taken", "kept"]);
+        assert_eq!(key_of_what_ends(2, "F502", true), ["taken", "kept"]);
+        assert_eq!(
+            key_of_what_ends(5, unreachable, false),
+            ["taken", "given back"]
+        );
+        // Done in part, or perhaps: whoever asks again must look first.
+        assert_eq!(key_of_what_ends(5, unreachable, true), ["taken"]);
+        assert_eq!(key_of_what_ends(5, unconfirmed, false), ["taken"]);
+    }
 }

@@ -11,6 +11,8 @@ mod guard;
 mod limit;
 mod listen;
 mod metrics;
+#[cfg(test)]
+mod nobody;
 mod own;
 mod people;
 mod problem;
@@ -86,6 +88,8 @@ pub struct Called {
     pub text: Option<String>,
     /// Where the next page begins.
     pub next: Option<String>,
+    /// Whether anything of it is in the trail, also if it failed after that.
+    pub recorded: bool,
 }
 
 /// What is given cannot be used.

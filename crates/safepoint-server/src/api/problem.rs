@@ -59,6 +59,8 @@ pub(super) struct Problem {
     status: StatusCode,
     fields: Map<String, Value>,
     wait: Option<Duration>,
+    /// Whether something was recorded before it went wrong.
+    recorded: bool,
 }
 
 impl Problem {
@@ -81,6 +83,7 @@ impl Problem {
             status,
             fields,
             wait: None,
+            recorded: false,
         }
     }
 
@@ -180,6 +183,23 @@ impl Problem {
             self.fields.insert("text".to_owned(), text.into());
         }
         self
+    }
+
+    /// Knows whether something was recorded before it went wrong.
+    pub(super) fn after(mut self, recorded: bool) -> Self {
+        self.recorded = recorded;
+        self
+    }
+
+    /// Whether it is for lack of something that may be there in a moment.
+    pub(super) fn is_for_now(&self) -> bool {
+        matches!(self.status.as_u16(), 429 | 503)
+    }
+
+    /// Whether it is certain that nothing was done.
+    pub(super) fn nothing_happened(&self) -> bool {
+        let unconfirmed = self.code() == Code::StoreUnconfirmed.code();
+        !self.recorded && !unconfirmed
     }
 
     pub(super) fn status(&self) -> u16 {

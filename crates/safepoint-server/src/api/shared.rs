@@ -201,80 +201,8 @@ fn network(peer: Peer) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, Value};
-
     use super::*;
-    use crate::api::{Begun, Called, EndpointNote, Events, Gauges, Kept, Output, Refused};
-    use crate::commands::{Answer, Command, Commands};
-
-    /// Answers nothing.
-    struct Nobody;
-
-    impl Commands for Nobody {
-        fn caller(&self, _: &str) -> Result<Option<Caller>, Unavailable> {
-            Ok(None)
-        }
-        fn run(&self, _: &Caller, _: &Command) -> Answer {
-            Answer {
-                exit: 1,
-                document: Value::Null,
-            }
-        }
-    }
-
-    impl Api for Nobody {
-        fn endpoints(&self) -> Vec<EndpointNote> {
-            Vec::new()
-        }
-        fn description(&self) -> Value {
-            Value::Null
-        }
-        fn call(
-            &self,
-            _: &Caller,
-            _: &str,
-            _: &Map<String, Value>,
-            _: Output,
-        ) -> Result<Called, Refused> {
-            Err(Refused("no".into()))
-        }
-        fn begin(
-            &self,
-            _: &Caller,
-            _: &str,
-            _: safepoint_model::Digest,
-        ) -> Result<Begun, Unavailable> {
-            Ok(Begun::New)
-        }
-        fn keep(&self, _: &Caller, _: &str, _: &Kept) -> Result<(), Unavailable> {
-            Ok(())
-        }
-        fn give_back(&self, _: &Caller, _: &str) -> Result<(), Unavailable> {
-            Ok(())
-        }
-        fn workspace(&self, _: &str) -> Result<Option<String>, Unavailable> {
-            Ok(None)
-        }
-        fn events(
-            &self,
-            _: &Caller,
-            _: Option<&str>,
-            _: u64,
-            _: usize,
-        ) -> Result<Events, Unavailable> {
-            Ok(Events::default())
-        }
-        fn size(&self) -> Result<u64, Unavailable> {
-            Ok(0)
-        }
-        fn wait(&self, _: Duration) -> Result<(), Unavailable> {
-            Ok(())
-        }
-        fn gauges(&self) -> Result<Gauges, Unavailable> {
-            Ok(Gauges::default())
-        }
-        fn log(&self, _: Map<String, Value>) {}
-    }
+    use crate::api::nobody::Nobody;
 
     fn shared() -> Shared<Nobody> {
         let options = Options {
@@ -289,7 +217,7 @@ mod tests {
             rate: 1,
         };
         let (closing, grown) = (watch::channel(false).1, watch::channel(0).1);
-        Shared::new(Arc::new(Nobody), options, closing, grown)
+        Shared::new(Arc::new(Nobody::default()), options, closing, grown)
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::cut::Wanted;
 use super::endpoint::{Endpoint, List};
 use super::log::Log;
 use super::openapi;
-use super::program::{Program, caller_of, failed};
+use super::program::{Program, Work, caller_of, failed};
 use super::table::endpoints;
 use crate::commands::form::{Given, Naming, Session, Words};
 use crate::error::CliError;
@@ -94,13 +94,23 @@ impl Offered {
         }
         let place = endpoint.form.command.len().min(words.len());
         words.splice(place..place, more);
-        let input = input.unwrap_or_default().into_bytes();
+        let trail = self.program.trail.apart();
+        let work = Work {
+            words: &words,
+            input: input.unwrap_or_default().into_bytes(),
+            directory: &directory,
+            trail: trail.clone(),
+        };
         if output == Output::Text {
-            let (answer, text) = self.program.show(caller, &words, input, &directory);
-            let next = None;
-            return Ok(Called { answer, text, next });
+            let (answer, text) = self.program.show(caller, work);
+            return Ok(Called {
+                answer,
+                text,
+                next: None,
+                recorded: trail.has_recorded(),
+            });
         }
-        let mut answer = self.program.execute(caller, &words, input, &directory);
+        let mut answer = self.program.execute(caller, work);
         let next = match endpoint.list {
             _ if answer.exit != 0 => None,
             List::No => None,
@@ -114,6 +124,7 @@ impl Offered {
             answer,
             text: None,
             next,
+            recorded: trail.has_recorded(),
         })
     }
 
@@ -268,6 +279,7 @@ impl Api for Offered {
             answer: failed(&error),
             text: None,
             next: None,
+            recorded: false,
         }))
     }
 

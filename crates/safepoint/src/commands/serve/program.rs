@@ -38,12 +38,13 @@ pub(super) struct Program {
     pub(super) _presence: Option<Presence>,
 }
 
-/// A command, and where and how it is run.
-struct Work<'a> {
-    words: &'a [String],
-    input: Vec<u8>,
-    directory: &'a Path,
-    mode: Mode,
+/// A command, and where it is run.
+pub(super) struct Work<'a> {
+    pub(super) words: &'a [String],
+    pub(super) input: Vec<u8>,
+    pub(super) directory: &'a Path,
+    /// Through which it records what it does.
+    pub(super) trail: Trail,
 }
 
 impl Commands for Program {
@@ -75,46 +76,28 @@ impl Commands for Program {
                 }
             }
         };
-        self.execute(caller, &command.words, command.input.clone(), &directory)
+        let work = Work {
+            words: &command.words,
+            input: command.input.clone(),
+            directory: &directory,
+            trail: self.trail.clone(),
+        };
+        self.execute(caller, work)
     }
 }
 
 impl Program {
     /// Runs a command that the caller may use, in a directory that they may use.
-    pub(super) fn execute(
-        &self,
-        caller: &Caller,
-        words: &[String],
-        input: Vec<u8>,
-        directory: &Path,
-    ) -> Answer {
-        let work = Work {
-            words,
-            input,
-            directory,
-            mode: Mode::Json,
-        };
-        match self.print(caller, work) {
+    pub(super) fn execute(&self, caller: &Caller, work: Work<'_>) -> Answer {
+        match self.print(caller, work, Mode::Json) {
             Ok((exit, printed)) => answer(exit, &printed),
             Err(error) => failed(&error),
         }
     }
 
     /// The same, as it shows itself to people.
-    pub(super) fn show(
-        &self,
-        caller: &Caller,
-        words: &[String],
-        input: Vec<u8>,
-        directory: &Path,
-    ) -> (Answer, Option<String>) {
-        let work = Work {
-            words,
-            input,
-            directory,
-            mode: Mode::Text,
-        };
-        match self.print(caller, work) {
+    pub(super) fn show(&self, caller: &Caller, work: Work<'_>) -> (Answer, Option<String>) {
+        match self.print(caller, work, Mode::Text) {
             Ok((exit, printed)) => {
                 let shown = String::from_utf8_lossy(&printed);
                 let answer = Answer {
@@ -128,8 +111,13 @@ impl Program {
         }
     }
 
-    fn print(&self, caller: &Caller, work: Work<'_>) -> Result<(Exit, Vec<u8>), CliError> {
-        let form = match work.mode {
+    fn print(
+        &self,
+        caller: &Caller,
+        work: Work<'_>,
+        mode: Mode,
+    ) -> Result<(Exit, Vec<u8>), CliError> {
+        let form = match mode {
             Mode::Text => "--output=text",
             Mode::Json | Mode::Ndjson => "--json",
         };
@@ -142,7 +130,7 @@ impl Program {
         })?;
         let printed = Printed::default();
         // What it printed before it failed is no document.
-        let exit = self.carry_out(caller, cli, work, &printed)?;
+        let exit = self.carry_out(caller, cli, work, mode, &printed)?;
         Ok((exit, printed.take()))
     }
 
@@ -151,6 +139,7 @@ impl Program {
         caller: &Caller,
         cli: Cli,
         work: Work<'_>,
+        mode: Mode,
         printed: &Printed,
     ) -> Result<Exit, CliError> {
         let actor: Actor = caller
@@ -158,11 +147,11 @@ impl Program {
             .parse()
             .map_err(|error: safepoint_trail::NameError| CliError::Usage(error.to_string()))?;
         let served = Served {
-            trail: self.trail.clone(),
+            trail: work.trail,
             actor,
             operator: operator_of(caller),
             input: work.input,
-            mode: work.mode,
+            mode,
         };
         let agent = caller.roles.contains(&Role::Agent);
         let environment = self.environment.for_server(agent.then_some("api"));
