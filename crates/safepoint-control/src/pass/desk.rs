@@ -155,13 +155,12 @@ impl Desk<'_> {
         session: &SessionId,
         now: Timestamp,
     ) -> Result<Option<HoldId>, ControlError> {
-        let open: Vec<Hold> = kept::open(sql)?;
-        let mut waiting = open.into_iter().filter(|hold| {
+        let waiting = kept::open_if(sql, |hold: &Hold| {
             hold.canonical.session_id == *session
                 && hold.state == HoldState::Pending
                 && hold.expires_at > now
-        });
-        Ok(waiting.next().map(|hold| hold.hold_id))
+        })?;
+        Ok(waiting.into_iter().next().map(|hold| hold.hold_id))
     }
 
     fn tell(

@@ -171,15 +171,14 @@ impl Bench<'_> {
     pub fn give_up_on_silent(&self) -> Result<(), ControlError> {
         let now = self.now();
         let store = self.control.trail.store();
-        let open: Vec<Running> = store.read(|sql| kept::open(sql))?;
         let longest: Span = LONGEST
             .parse()
             .map_err(|_| refused("the longest silence is no time"))?;
-        let silent = |it: &&Running| {
+        let silent = |it: &Running| {
             let over = longest.after(it.time).is_some_and(|end| end <= now);
             !it.is_here() && over
         };
-        for running in open.iter().filter(silent) {
+        for running in store.read(|sql| kept::open_if(sql, silent))? {
             self.control.trail.write(Durability::Sync, |writing| {
                 let still: Option<Running> = kept::get(writing.sql(), running.action_id.as_str())?;
                 match still {

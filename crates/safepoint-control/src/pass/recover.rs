@@ -45,11 +45,12 @@ impl Control {
 
     /// The session of the action that has started this process, however indirectly.
     pub fn session_above(&self) -> Result<Option<SessionId>, ControlError> {
-        let running: Vec<Running> = self.trail.store().read(|sql| kept::open(sql))?;
+        let store = self.trail.store();
+        let running: Vec<Running> = store.read(|sql| kept::open_if(sql, Running::is_here))?;
         let mut process = Some(std::process::id());
         while let Some(id) = process.filter(|id| *id > 1) {
             let begun = started(id).unwrap_or(0);
-            let mut above = running.iter().filter(|it| it.is_here());
+            let mut above = running.iter();
             if let Some(it) = above.find(|it| it.starts_from() == Some((id, begun))) {
                 return Ok(Some(it.session_id.clone()));
             }
@@ -63,13 +64,10 @@ impl Passage<'_> {
     /// Ends what was cut off in this workspace.
     pub fn recover(&self) -> Result<Vec<String>, ControlError> {
         let store = self.control.trail.store();
-        let running: Vec<Running> = store.read(|sql| kept::open(sql))?;
         let here = crate::world::text(&self.workspace.root)?;
+        let cut_here = |it: &Running| it.is_here() && it.workspace == here;
         let mut told = Vec::new();
-        for cut in running
-            .into_iter()
-            .filter(|it| it.is_here() && it.workspace == here)
-        {
+        for cut in store.read(|sql| kept::open_if(sql, cut_here))? {
             if started(cut.process.0) == Some(cut.process.1) {
                 continue; // somebody is at it
             }

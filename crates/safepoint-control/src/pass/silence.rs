@@ -21,9 +21,10 @@ impl Desk<'_> {
     /// them once.
     pub fn sweep(&self) -> Result<Vec<HoldId>, ControlError> {
         let now = self.control.around.clock.now();
-        let open: Vec<Hold> = self.control.trail.store().read(|sql| kept::open(sql))?;
+        let store = self.control.trail.store();
+        let over: Vec<Hold> = store.read(|sql| kept::open_if(sql, |hold| is_over(hold, now)))?;
         let mut ended = Vec::new();
-        for hold in open.iter().filter(|hold| is_over(hold, now)) {
+        for hold in &over {
             let done = self.control.trail.write(
                 Durability::Sync,
                 |writing| -> Result<_, ControlError> {

@@ -313,8 +313,8 @@ impl Bench<'_> {
             let same = hold.canonical.workspace == form.canonical.workspace;
             hold.state == HoldState::Halted && same
         };
-        let open: Vec<Hold> = kept::open(sql)?;
-        Ok(open.into_iter().find(stops).map(|hold| hold.hold_id))
+        let stopping = kept::open_if(sql, stops)?;
+        Ok(stopping.into_iter().next().map(|hold| hold.hold_id))
     }
 
     /// A session and those of the same place before it.

@@ -307,9 +307,7 @@ impl Passage<'_> {
     fn open_here(&self) -> Result<Vec<Running>, ControlError> {
         let here = crate::world::text(&self.workspace.root)?;
         let store = self.control.trail.store();
-        let open: Vec<Running> = store.read(|sql| kept::open(sql))?;
-        let here = |it: &Running| it.is_here() && it.workspace == here;
-        Ok(open.into_iter().filter(here).collect())
+        store.read(|sql| kept::open_if(sql, |it: &Running| it.is_here() && it.workspace == here))
     }
 
     /// Whether anything else is going on here.

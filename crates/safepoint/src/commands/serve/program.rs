@@ -4,10 +4,11 @@
 //! A command runs as on the command line, with the same checks and the same records. What
 //! differs is who it is for, where it may work, and that nobody's key is at hand.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use safepoint_control::{Control, Token, TokenRole};
 use safepoint_model::Exit;
 use safepoint_progress::{Presence, Progress};
@@ -123,7 +124,7 @@ impl Program {
         };
         let line = ["safepoint", form].map(OsString::from).into_iter();
         let line = line.chain(work.words.iter().map(OsString::from));
-        let cli = Cli::try_parse_from(line).map_err(|error| {
+        let cli = parse(line).map_err(|error| {
             let text = error.render().to_string();
             let told = text.trim_start_matches("error: ").split("\n\n").next();
             CliError::Usage(told.unwrap_or(&text).trim().to_owned())
@@ -167,6 +168,18 @@ impl Program {
         context.console.flush()?;
         Ok(exit)
     }
+}
+
+thread_local! {
+    /// What all commands take. To make it costs more than most of what they do.
+    static GRAMMAR: RefCell<clap::Command> = RefCell::new(Cli::command());
+}
+
+fn parse(line: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    GRAMMAR.with_borrow_mut(|grammar| {
+        let mut matches = grammar.try_get_matches_from_mut(line)?;
+        Cli::from_arg_matches_mut(&mut matches)
+    })
 }
 
 /// Whether somebody may have a command run by its words: as the endpoint of that command
