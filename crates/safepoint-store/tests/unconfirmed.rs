@@ -1,6 +1,6 @@
 //! A commit whose answer is lost: the change is there, and nobody is told that it is not.
 
-#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::disallowed_methods, reason = "tests")]
 
 use std::time::Duration;
 
