@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::Api;
+use super::endpoint::closing;
 use super::own::PATHS;
+use super::patience::{self, Late};
 use super::problem::Problem;
 use super::shared::{Peer, Shared};
 
@@ -63,12 +65,18 @@ pub(super) async fn around<A: Api>(
         true => Ok(()),
         false => shared.guard.check(request.headers()),
     });
+    let (late, most) = (Late::default(), shared.options.patience);
+    let request = request.map(|body| patience::body(body, most, &late));
     let mut response = match admitted {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.response(),
     };
-    let status = response.status();
     let told = response.extensions_mut().remove::<Told>();
+    if late.is_so() {
+        // Whatever was made of the half of it.
+        response = closing(too_slow().response());
+    }
+    let status = response.status();
     let (route, caller) = match told {
         Some(told) => (told.route, told.caller),
         None => (NO_ROUTE, None),
@@ -99,6 +107,14 @@ pub(super) async fn around<A: Api>(
     }
     shared.api.log(line);
     response
+}
+
+fn too_slow() -> Problem {
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        Code::TimedOut,
+        "the body did not come in in time",
+    )
 }
 
 /// There is nothing at this path.

@@ -239,23 +239,13 @@ async fn read_body<A: Api>(
         return Err(too_large());
     }
     let reading = axum::body::to_bytes(body, most);
-    let bytes: Bytes = match tokio::time::timeout(shared.options.patience, reading).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) => {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            return Err(match cause.is_some_and(|it| it.contains("length limit")) {
-                true => too_large(),
-                false => Problem::bad_request("the body broke off"),
-            });
+    let bytes: Bytes = reading.await.map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        match cause.is_some_and(|it| it.contains("length limit")) {
+            true => too_large(),
+            false => Problem::bad_request("the body broke off"),
         }
-        Err(_) => {
-            return Err(Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                Code::TimedOut,
-                "the body did not come in in time",
-            ));
-        }
-    };
+    })?;
     if bytes.is_empty() {
         return Ok(Map::new());
     }
@@ -282,7 +272,7 @@ async fn read_body<A: Api>(
 }
 
 /// What is not read to its end cannot be followed by another request.
-fn closing(mut response: Response) -> Response {
+pub(super) fn closing(mut response: Response) -> Response {
     response
         .headers_mut()
         .insert(CONNECTION, HeaderValue::from_static("close"));

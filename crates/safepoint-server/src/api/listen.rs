@@ -22,11 +22,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::shared::{Peer, Shared};
+use super::patience::Taken;
+use super::share::Shares;
+use super::shared::{Peer, Shared, network};
 use super::{Api, Method, Options, Page, ServeError, Tls, answer, endpoint, events, own};
 
 /// How many connections there are at once.
 const MOST_CONNECTIONS: u32 = 1_024;
+
+/// How many of them one address has: half, so that nobody alone keeps all others out, and all
+/// can come through one proxy.
+const MOST_OF_ADDRESS: usize = MOST_CONNECTIONS as usize / 2;
 
 /// The most that is read of a head.
 const LARGEST_HEAD: usize = 64 << 10;
@@ -83,6 +89,7 @@ async fn listen<A: Api>(
         .map_err(ServeError::Broken)?;
     let router = router(&shared, page);
     let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS as usize));
+    let addresses = Shares::new(MOST_OF_ADDRESS);
     log(&shared, "listening", json!(url));
     ready(&url);
     loop {
@@ -100,12 +107,16 @@ async fn listen<A: Api>(
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
+        let peer = Peer(peer);
+        let Ok(share) = addresses.of(network(peer)).try_acquire_owned() else {
+            continue;
+        };
         let connection = Connection {
-            peer: Peer(peer),
+            peer,
             router: router.clone(),
             closing: closing.clone(),
             patience,
-            permit,
+            places: [permit, share],
         };
         tokio::spawn(connection.run(stream, acceptor.clone()));
     }
@@ -173,13 +184,15 @@ struct Connection {
     router: Router,
     closing: watch::Receiver<bool>,
     patience: Duration,
-    permit: OwnedSemaphorePermit,
+    /// Among all, and among those of its address.
+    places: [OwnedSemaphorePermit; 2],
 }
 
 impl Connection {
     async fn run(self, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
         // Small answers are not kept back in the hope of more.
         let _ = stream.set_nodelay(true);
+        let stream = Taken::new(stream, self.patience);
         match acceptor {
             None => self.speak(stream).await,
             Some(acceptor) => {
@@ -213,7 +226,7 @@ impl Connection {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }
-        drop(self.permit);
+        drop(self.places);
     }
 }
 

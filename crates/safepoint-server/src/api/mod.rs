@@ -14,9 +14,11 @@ mod metrics;
 #[cfg(test)]
 mod nobody;
 mod own;
+mod patience;
 mod people;
 mod problem;
 mod query;
+mod share;
 mod shared;
 
 use std::io;

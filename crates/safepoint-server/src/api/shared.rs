@@ -186,7 +186,7 @@ fn unauthorized(detail: &str) -> Problem {
 }
 
 /// What counts as one address: of the sixth version, the network, since one host has all of it.
-fn network(peer: Peer) -> IpAddr {
+pub(super) fn network(peer: Peer) -> IpAddr {
     match peer.0.ip() {
         IpAddr::V6(address) => match address.to_ipv4_mapped() {
             Some(address) => IpAddr::V4(address),
