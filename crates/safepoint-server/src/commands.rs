@@ -51,6 +51,15 @@ pub struct Answer {
     pub document: Value,
 }
 
+/// What is kept of a workspace, and named by an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A checkpoint.
+    Checkpoint,
+    /// An action.
+    Action,
+}
+
 /// Nobody can say now.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the store cannot be reached: {0}")]
@@ -60,6 +69,15 @@ pub struct Unavailable(pub String);
 pub trait Commands: Send + Sync + 'static {
     /// Whose token this is. `None` where nobody's, or where it was revoked or has expired.
     fn caller(&self, token: &str) -> Result<Option<Caller>, Unavailable>;
+
+    /// The directory that something is of. `None` where there is no such thing, or none in a
+    /// workspace that the caller may use.
+    fn home(
+        &self,
+        caller: &Caller,
+        record: Record,
+        id: &str,
+    ) -> Result<Option<PathBuf>, Unavailable>;
 
     /// Runs a command. Whatever goes wrong is an answer too.
     fn run(&self, caller: &Caller, command: &Command) -> Answer;

@@ -17,8 +17,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use http::{Server, read_reply, token};
-use passage::bare;
+use http::{Reply, Server, read_reply, token};
+use passage::{add, bare};
 
 /// Only so that what would hang fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -89,4 +89,97 @@ fn su_07_who_takes_no_answer_is_cut() {
     };
     let cut = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
     assert!(cut.contains(&end), "{end}");
+}
+
+/// A browser that is signed in.
+struct Browser<'s> {
+    server: &'s Server,
+    cookie: String,
+}
+
+impl<'s> Browser<'s> {
+    #[track_caller]
+    fn sign_in(server: &'s Server, token: &str) -> Self {
+        let cookie = String::new();
+        let mut browser = Self { server, cookie };
+        let entered = browser.post("/sign-in", &format!("token={token}"));
+        let cookie = entered.header("set-cookie");
+        let cookie = cookie.unwrap_or_else(|| panic!("{entered:?}"));
+        browser.cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+        browser
+    }
+
+    #[track_caller]
+    fn get(&self, path: &str) -> Reply {
+        self.server.ask("GET", path, "", &[&self.cookie], None)
+    }
+
+    #[track_caller]
+    fn post(&self, path: &str, form: &str) -> Reply {
+        let Self { server, cookie } = self;
+        let cookie = match cookie.is_empty() {
+            true => String::new(),
+            false => format!("{cookie}\r\n"),
+        };
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\n{cookie}Connection: close\r\nContent-Length: {1}\r\n\r\n{form}",
+            server.address,
+            form.len()
+        );
+        server.raw(head.as_bytes())
+    }
+}
+
+/// What stands between two texts.
+#[track_caller]
+fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
+    let (_, rest) = text
+        .split_once(before)
+        .unwrap_or_else(|| panic!("no {before} in {text}"));
+    rest.split_once(after).unwrap().0
+}
+
+#[test]
+fn su_08_checkpoints_of_every_workspace_below_the_root_can_be_used() {
+    let env = bare();
+    env.write("project/one/a.txt", "one\n");
+    let file = env.write("project/two/b.txt", "before\n");
+    add(&env, "ann");
+    let ann = token(&env, "ann", &["--role", "operator"]);
+    let limits = ["--role", "operator", "--operator", "ann"];
+    let scope = ["--scope", "workspace:one"];
+    let limited = token(&env, "limited", &[&limits[..], &scope].concat());
+    env.json(&["checkpoint", "-C", "one"]);
+    let made = env.json(&["checkpoint", "-C", "two"]);
+    let id = made["checkpoint_id"].as_str().unwrap();
+    std::fs::write(&file, "after\n").unwrap();
+    let server = Server::start(&env, &["--root", "."]);
+    let browser = Browser::sign_in(&server, &ann);
+    #[track_caller]
+    fn shown(reply: Reply, what: &str) -> String {
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert!(reply.body.contains(what), "no {what}: {reply:?}");
+        reply.body
+    }
+    let at = |step: &str| format!("/checkpoints/{id}{step}");
+    shown(browser.get("/checkpoints"), &at(""));
+    let page = shown(browser.get(&at("")), "b.txt");
+    assert!(!page.contains("cannot be compared"), "{page}");
+    shown(browser.get(&at("/diff")), "after");
+    let plan = shown(browser.get(&at("/rollback")), "b.txt");
+    let mark = between(&plan, r#"name="mark" value=""#, "\"");
+    let seal = between(&plan, r#"name="plan" value=""#, "\"");
+    let form = format!("mark={mark}&plan={seal}");
+    let done = shown(browser.post(&at("/rollback"), &form), "b.txt");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "before\n");
+    let action = between(&done, "/actions/", "/undo");
+    let undo = format!("/actions/{action}/undo");
+    shown(browser.get(&undo), "b.txt");
+    // To whom the workspace does not belong it is not there, and nor is its path.
+    let browser = Browser::sign_in(&server, &limited);
+    for path in [at(""), at("/diff"), at("/rollback"), undo] {
+        let nothing = browser.get(&path);
+        assert_eq!(nothing.status, 404, "{nothing:?}");
+        assert!(!nothing.body.contains("project/two"), "{nothing:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! An API behind which nobody is: it answers what a test says, and remembers what became of
 //! keys.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use safepoint_model::Digest;
 use serde_json::{Map, Value};
 
 use super::{Api, Begun, Called, EndpointNote, Events, Gauges, Kept, Output, Refused};
-use crate::commands::{Answer, Caller, Command, Commands, Unavailable};
+use crate::commands::{Answer, Caller, Command, Commands, Record, Unavailable};
 
 #[derive(Default)]
 pub(super) struct Nobody {
@@ -26,6 +27,9 @@ impl Nobody {
 
 impl Commands for Nobody {
     fn caller(&self, _: &str) -> Result<Option<Caller>, Unavailable> {
+        Ok(None)
+    }
+    fn home(&self, _: &Caller, _: Record, _: &str) -> Result<Option<PathBuf>, Unavailable> {
         Ok(None)
     }
     fn run(&self, _: &Caller, _: &Command) -> Answer {

@@ -3,12 +3,15 @@
 //! A value never stands where it could be taken for a flag, and never names a file: it follows
 //! a `=`, or is an id, or goes to standard input.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::trouble::Trouble;
 use super::visit::Visitor;
-use crate::commands::{Answer, Command};
+use crate::commands::{Answer, Command, Record};
 
 /// The words of a command, one after another.
 #[derive(Debug)]
@@ -51,7 +54,7 @@ impl Words {
     }
 
     /// In a directory that the store itself has named.
-    pub(super) fn within(mut self, directory: &str) -> Self {
+    pub(super) fn within(mut self, directory: impl Into<PathBuf>) -> Self {
         self.0.directory = Some(directory.into());
         self
     }
@@ -70,9 +73,27 @@ fn is_id(text: &str) -> bool {
 }
 
 impl Visitor {
+    /// The directory that something is of: what is asked about it is asked there.
+    pub(super) async fn home(&self, record: Record, id: &str) -> Result<PathBuf, Trouble> {
+        let nothing = || {
+            Trouble::not_found(match record {
+                Record::Checkpoint => "there is no checkpoint of that name",
+                Record::Action => "there is no action of that name",
+            })
+        };
+        if !is_id(id) {
+            return Err(nothing());
+        }
+        let (page, caller) = (Arc::clone(self.page()), self.caller.clone());
+        let id = id.to_owned();
+        let found = blocking(move || page.commands.home(&caller, record, &id)).await?;
+        let found = found.map_err(|error| Trouble::unavailable(&error.to_string()))?;
+        found.ok_or_else(nothing)
+    }
+
     /// Runs a command, and takes whatever comes.
     pub(super) async fn run(&self, words: Words) -> Result<Answer, Trouble> {
-        let page = std::sync::Arc::clone(self.page());
+        let page = Arc::clone(self.page());
         let caller = self.caller.clone();
         blocking(move || page.commands.run(&caller, &words.0)).await
     }

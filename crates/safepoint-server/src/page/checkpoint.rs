@@ -1,6 +1,8 @@
 //! One checkpoint, and how it differs from others and from now.
 
-use axum::extract::Path;
+use std::path::Path;
+
+use axum::extract;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -12,6 +14,7 @@ use super::frame::Here;
 use super::show::{badge, bytes, code, command, short, text, time, url};
 use super::trouble::Trouble;
 use super::visit::Visitor;
+use crate::commands::Record;
 
 #[derive(Deserialize)]
 struct Shown {
@@ -48,11 +51,12 @@ struct Difference {
 }
 
 /// One checkpoint.
-pub(super) async fn page(visitor: Visitor, Path(id): Path<String>) -> Result<Response, Trouble> {
-    let shown: Shown = visitor.ask(Words::new(&["show"]).ids(&[&id])?).await?;
-    let since: Result<Difference, Trouble> = visitor
-        .ask(Words::new(&["diff", "--name-only"]).ids(&[&shown.record.id])?)
-        .await;
+pub(super) async fn page(visitor: Visitor, extract::Path(id): extract::Path<String>) -> Result<Response, Trouble> {
+    let home = visitor.home(Record::Checkpoint, &id).await?;
+    let words = Words::new(&["show"]).ids(&[&id])?;
+    let shown: Shown = visitor.ask(words.within(&home)).await?;
+    let words = Words::new(&["diff", "--name-only"]).ids(&[&shown.record.id])?;
+    let since: Result<Difference, Trouble> = visitor.ask(words.within(&home)).await;
     let now = visitor.now();
     let Checkpoint {
         id,
@@ -134,20 +138,23 @@ fn named(name: &str, list: &[serde_json::Value]) -> Markup {
 }
 
 /// What changed since a checkpoint, line by line.
-pub(super) async fn since(visitor: Visitor, Path(id): Path<String>) -> Result<Response, Trouble> {
-    differing(&visitor, &[&id]).await
+pub(super) async fn since(visitor: Visitor, extract::Path(id): extract::Path<String>) -> Result<Response, Trouble> {
+    let home = visitor.home(Record::Checkpoint, &id).await?;
+    differing(&visitor, &home, &[&id]).await
 }
 
 /// What changed between two checkpoints, line by line.
 pub(super) async fn between(
     visitor: Visitor,
-    Path((before, after)): Path<(String, String)>,
+    extract::Path((before, after)): extract::Path<(String, String)>,
 ) -> Result<Response, Trouble> {
-    differing(&visitor, &[&before, &after]).await
+    let home = visitor.home(Record::Checkpoint, &before).await?;
+    differing(&visitor, &home, &[&before, &after]).await
 }
 
-async fn differing(visitor: &Visitor, ids: &[&str]) -> Result<Response, Trouble> {
-    let found: Difference = visitor.ask(Words::new(&["diff"]).ids(ids)?).await?;
+async fn differing(visitor: &Visitor, home: &Path, ids: &[&str]) -> Result<Response, Trouble> {
+    let words = Words::new(&["diff"]).ids(ids)?;
+    let found: Difference = visitor.ask(words.within(home)).await?;
     let body = html! {
         p.way { a href="/checkpoints" { "Checkpoints" } @for id in ids { " / " a href={ "/checkpoints/" (url(id)) } { (short(id)) } } }
         div.head { h1 { @if ids.len() > 1 { "Between two checkpoints" } @else { "Since the checkpoint" } } }

@@ -18,6 +18,7 @@ use super::frame::Here;
 use super::show::{code, count, short, text, url};
 use super::trouble::Trouble;
 use super::visit::Visitor;
+use crate::commands::Record;
 
 #[derive(Deserialize)]
 struct Plan {
@@ -56,6 +57,14 @@ impl Way {
         match self {
             Self::RollBack => format!("/checkpoints/{}/rollback", url(id)),
             Self::Undo => format!("/actions/{}/undo", url(id)),
+        }
+    }
+
+    /// What the id names.
+    fn record(self) -> Record {
+        match self {
+            Self::RollBack => Record::Checkpoint,
+            Self::Undo => Record::Action,
         }
     }
 
@@ -112,10 +121,14 @@ fn seal(document: &Value) -> String {
 
 /// Asks for the plan. An expired checkpoint is tried again as one.
 async fn planned(visitor: &Visitor, way: Way, id: &str) -> Result<(Value, bool), Trouble> {
-    let first = visitor.ask(way.words(id, false, true)?).await;
-    match (first, way) {
+    let home = visitor.home(way.record(), id).await?;
+    let ask = async |expired| {
+        let words = way.words(id, expired, true)?;
+        visitor.ask(words.within(&home)).await
+    };
+    match (ask(false).await, way) {
         (Err(trouble), Way::RollBack) if trouble.message().contains("expired") => {
-            Ok((visitor.ask(way.words(id, true, true)?).await?, true))
+            Ok((ask(true).await?, true))
         }
         (first, _) => Ok((first?, false)),
     }
@@ -185,7 +198,9 @@ async fn carry_out(
         let page = plan(visitor, way, id, Some(told)).await?;
         return Ok((StatusCode::CONFLICT, page).into_response());
     }
-    let done: Done = visitor.ask(way.words(id, expired, false)?).await?;
+    let home = visitor.home(way.record(), id).await?;
+    let words = way.words(id, expired, false)?;
+    let done: Done = visitor.ask(words.within(home)).await?;
     let Done {
         changes_reverted,
         action_id,

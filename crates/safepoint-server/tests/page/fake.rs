@@ -2,6 +2,7 @@
 //! they were asked.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +11,7 @@ use axum::body::{Body, to_bytes};
 use http::{Request, Response, StatusCode, header};
 use safepoint_model::{Clock, Timestamp};
 use safepoint_server::commands::{
-    Answer, Asker, Caller, Command, Commands, Role, Unavailable, Visits,
+    Answer, Asker, Caller, Command, Commands, Record, Role, Unavailable, Visits,
 };
 use safepoint_server::page::{Around, Transport, router};
 use serde_json::{Value, json};
@@ -123,6 +124,10 @@ impl Commands for Fake {
             roles: roles.clone(),
             scopes: Vec::new(),
         }))
+    }
+
+    fn home(&self, _: &Caller, _: Record, _: &str) -> Result<Option<PathBuf>, Unavailable> {
+        Ok(Some("/srv/room/project".into()))
     }
 
     fn run(&self, _caller: &Caller, command: &Command) -> Answer {

@@ -1,6 +1,7 @@
 //! The API: endpoints of the table, answered by commands.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use safepoint_server::api::{
     Api, Begun, Called, EndpointNote, Event, Events, Gauges, Kept, Output, Refused,
 };
 use safepoint_server::commands::{
-    Answer, Asker, Caller, Command, Commands, Role, Unavailable, Visits,
+    Answer, Asker, Caller, Command, Commands, Record, Role, Unavailable, Visits,
 };
 use safepoint_store::{Flow, Watch};
 use safepoint_trail::{Entry, Query, TrailError};
@@ -226,6 +227,15 @@ impl Offered {
 impl Commands for Offered {
     fn caller(&self, token: &str) -> Result<Option<Caller>, Unavailable> {
         self.program.caller(token)
+    }
+
+    fn home(
+        &self,
+        caller: &Caller,
+        record: Record,
+        id: &str,
+    ) -> Result<Option<PathBuf>, Unavailable> {
+        self.program.home(caller, record, id)
     }
 
     fn run(&self, caller: &Caller, command: &Command) -> Answer {

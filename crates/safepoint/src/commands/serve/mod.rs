@@ -163,7 +163,7 @@ fn prepare(global: &Global, arguments: &Arguments) -> Result<(Offered, Options),
     };
     let places = Places::new(&roots, &context.directory)?;
     // Whatever a crash cut off is ended before anybody asks.
-    context.recover()?;
+    let state = context.state()?;
     let control: Control = context.control()?;
     let progress = context.progress()?;
     let mut bytes = [0; 32];
@@ -181,6 +181,7 @@ fn prepare(global: &Global, arguments: &Arguments) -> Result<(Offered, Options),
         trail: control.trail().clone(),
         control,
         places,
+        state,
         progress,
         _presence: context.stay(),
     };

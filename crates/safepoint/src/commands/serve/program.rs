@@ -6,13 +6,16 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches};
 use safepoint_control::{Control, Token, TokenRole};
 use safepoint_model::Exit;
 use safepoint_progress::{Presence, Progress};
-use safepoint_server::commands::{Answer, Caller, Command, Commands, Role, Unavailable};
+use safepoint_server::commands::{
+    Answer, Caller, Command, Commands, Record, Role, Unavailable,
+};
+use safepoint_state::{State, StateError};
 use safepoint_trail::{Actor, Trail};
 use serde_json::{Value, json};
 
@@ -33,6 +36,8 @@ pub(super) struct Program {
     /// For what is no command: tokens, answers that were given, what happened.
     pub(super) control: Control,
     pub(super) places: Places,
+    /// The checkpoints, to find where each is from.
+    pub(super) state: State,
     /// The workspaces of agents.
     pub(super) progress: Progress,
     /// Our mark beside the store: one for as long as we serve.
@@ -52,6 +57,23 @@ impl Commands for Program {
     fn caller(&self, token: &str) -> Result<Option<Caller>, Unavailable> {
         match self.control.token_of(token) {
             Ok(found) => Ok(found.map(|token| caller_of(&token))),
+            Err(error) => Err(Unavailable(error.to_string())),
+        }
+    }
+
+    fn home(
+        &self,
+        caller: &Caller,
+        record: Record,
+        id: &str,
+    ) -> Result<Option<PathBuf>, Unavailable> {
+        let found = match record {
+            Record::Checkpoint => self.state.find(id).map(|it| it.workspace),
+            Record::Action => self.state.find_action(id).map(|it| it.workspace),
+        };
+        match found {
+            Ok(workspace) => Ok(self.places.holds(caller, &workspace)),
+            Err(StateError::NotFound { .. } | StateError::Ambiguous { .. }) => Ok(None),
             Err(error) => Err(Unavailable(error.to_string())),
         }
     }
