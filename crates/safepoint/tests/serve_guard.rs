@@ -183,3 +183,36 @@ fn su_08_checkpoints_of_every_workspace_below_the_root_can_be_used() {
         assert!(!nothing.body.contains("project/two"), "{nothing:?}");
     }
 }
+
+#[test]
+fn su_08_the_page_can_be_used_behind_a_proxy_that_speaks_https() {
+    let env = bare();
+    let reads = token(&env, "reads", &["--role", "auditor"]);
+    let server = Server::start(&env, &["--host", "https://safepoint.example"]);
+    let form = format!("token={reads}");
+    let enter = |scheme: &str| {
+        let head = format!(
+            "POST /sign-in HTTP/1.1\r\nHost: safepoint.example\r\nOrigin: {scheme}://safepoint.example\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{form}",
+            form.len()
+        );
+        server.raw(head.as_bytes())
+    };
+    assert_eq!(enter("http").status, 403);
+    let entered = enter("https");
+    assert_eq!(entered.status, 303, "{entered:?}");
+    let cookie = entered.header("set-cookie").unwrap();
+    assert!(
+        cookie.starts_with("__Host-safepoint=") && cookie.ends_with("; Secure"),
+        "{cookie}"
+    );
+    let line = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    let inbox = server.raw(
+        format!(
+            "GET / HTTP/1.1\r\nHost: safepoint.example\r\n{line}\r\nConnection: close\r\n\r\n"
+        )
+        .as_bytes(),
+    );
+    assert_eq!(inbox.status, 200, "{inbox:?}");
+    let wrong = env.run(&["serve", "--host", "http://safepoint.example", "--json"]);
+    assert_eq!(wrong.code, 7, "{wrong:?}");
+}

@@ -11,7 +11,25 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode};
 use safepoint_model::Code;
 
+use super::Host;
 use super::problem::Problem;
+
+/// How a page is reached, and the port that is usual for it.
+#[derive(Clone, Copy)]
+struct Scheme {
+    name: &'static str,
+    port: u16,
+}
+
+const HTTP: Scheme = Scheme {
+    name: "http",
+    port: 80,
+};
+
+const HTTPS: Scheme = Scheme {
+    name: "https",
+    port: 443,
+};
 
 /// The names that are ours.
 pub(super) struct Guard {
@@ -20,32 +38,38 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(address: SocketAddr, named: &[String], is_tls: bool) -> Self {
-        let (scheme, usual) = if is_tls { ("https", 443) } else { ("http", 80) };
+    pub(super) fn new(address: SocketAddr, named: &[Host], is_tls: bool) -> Self {
+        let direct = if is_tls { HTTPS } else { HTTP };
         let port = address.port();
-        let mut names = vec![address.to_string()];
+        let mut names = vec![(direct, address.to_string())];
         if address.ip().is_loopback() {
             let ours = ["127.0.0.1", "localhost", "[::1]"];
-            names.extend(ours.map(|name| format!("{name}:{port}")));
+            names.extend(ours.map(|name| (direct, format!("{name}:{port}"))));
         }
-        for name in named {
-            names.push(name.to_ascii_lowercase());
+        for host in named {
+            // What stands in front of us has a port of its own.
+            let (name, scheme, port) = match host {
+                Host::Direct(name) => (name, direct, port),
+                Host::Https(name) => (name, HTTPS, HTTPS.port),
+            };
+            names.push((scheme, name.clone()));
             if !has_port(name) {
-                names.push(format!("{}:{port}", name.to_ascii_lowercase()));
+                names.push((scheme, format!("{name}:{port}")));
             }
         }
-        // Clients leave the usual port out.
-        let usual = format!(":{usual}");
-        let short: Vec<String> = names
-            .iter()
-            .filter_map(|name| name.strip_suffix(&usual).map(str::to_owned))
-            .collect();
-        names.extend(short);
-        let origins = names.iter().map(|name| format!("{scheme}://{name}"));
-        Self {
-            origins: origins.collect(),
-            hosts: names,
+        let mut guard = Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        };
+        for (Scheme { name: scheme, port }, name) in names {
+            // Clients leave the usual port out.
+            let short = name.strip_suffix(&format!(":{port}")).map(str::to_owned);
+            for name in short.into_iter().chain([name]) {
+                guard.origins.push(format!("{scheme}://{name}"));
+                guard.hosts.push(name);
+            }
         }
+        guard
     }
 
     /// Whether a request is for us, and from nobody else's page.
@@ -138,7 +162,7 @@ mod tests {
             let headers = [("host", "localhost"), (header, value)];
             assert_eq!(status(&guard, &headers), wanted, "{header}: {value}");
         }
-        let named = ["safepoint.example".to_owned(), "other.example:9".to_owned()];
+        let named = ["safepoint.example", "other.example:9"].map(|it| it.parse().unwrap());
         let guard = Guard::new("10.0.0.1:443".parse().unwrap(), &named, true);
         for host in [
             "safepoint.example",
@@ -154,5 +178,23 @@ mod tests {
             ("origin", "https://safepoint.example"),
         ];
         assert_eq!(status(&guard, &page), 200);
+    }
+
+    #[test]
+    fn su_07_what_is_in_front_of_us_may_speak_https() {
+        let named = ["https://safepoint.example", "inside.example"].map(|it| it.parse().unwrap());
+        let guard = Guard::new("10.0.0.1:8940".parse().unwrap(), &named, false);
+        for (host, origin, wanted) in [
+            ("safepoint.example", "https://safepoint.example", 200),
+            ("safepoint.example:443", "https://safepoint.example", 200),
+            ("safepoint.example", "http://safepoint.example", 403),
+            ("safepoint.example:8940", "https://safepoint.example", 421),
+            ("inside.example:8940", "http://inside.example:8940", 200),
+            ("inside.example:8940", "https://inside.example:8940", 403),
+            ("10.0.0.1:8940", "http://10.0.0.1:8940", 200),
+        ] {
+            let headers = [("host", host), ("origin", origin)];
+            assert_eq!(status(&guard, &headers), wanted, "{host} {origin}");
+        }
     }
 }

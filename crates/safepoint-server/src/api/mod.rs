@@ -8,6 +8,7 @@ mod answer;
 mod endpoint;
 mod events;
 mod guard;
+mod host;
 mod limit;
 mod listen;
 mod metrics;
@@ -30,6 +31,7 @@ use serde_json::{Map, Value};
 
 use crate::commands::{Answer, Caller, Commands, Role, Unavailable};
 
+pub use host::{Host, HostError};
 pub use listen::serve;
 pub use own::PATHS;
 pub use people::Page;
@@ -216,8 +218,8 @@ pub struct Tls {
 pub struct Options {
     /// Where it listens.
     pub address: SocketAddr,
-    /// Names under which it is known, besides that address, each with its port if it has one.
-    pub hosts: Vec<String>,
+    /// Names under which it is known, besides that address.
+    pub hosts: Vec<Host>,
     /// The certificate; plain HTTP without it.
     pub tls: Option<Tls>,
     /// What every id of a request begins with.

@@ -48,9 +48,9 @@ const LONGEST_FORM: usize = 1 << 20;
 /// How browsers reach the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Over HTTP, on this machine alone or behind something that ends TLS and is not known here.
+    /// Over HTTP, on this machine alone or where everybody may listen.
     Plain,
-    /// Over HTTPS: cookies are never sent without it.
+    /// Over HTTPS, here or in front of it: cookies are never sent without it.
     Tls,
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use safepoint_control::Control;
 use safepoint_model::{Digest, Entropy, Exit, Span};
-use safepoint_server::api::{Options, Page, ServeError, Tls, serve};
+use safepoint_server::api::{Host, Options, Page, ServeError, Tls, serve};
 use safepoint_server::page::{Around, Transport, router};
 use safepoint_store::Leases;
 use serde_json::json;
@@ -63,8 +63,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     root: Vec<PathBuf>,
     /// A name under which it is reached, besides the address; can be given several times
+    ///
+    /// `https://NAME` where something in front of it has a certificate: pages are then held
+    /// to HTTPS.
     #[arg(long, value_name = "NAME")]
-    host: Vec<String>,
+    host: Vec<Host>,
     /// The certificate, and those above it, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -118,9 +121,10 @@ pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
 
 /// The page for people, over the same commands.
 fn page(offered: Arc<Offered>, options: &Options) -> Page {
-    let transport = match options.tls {
-        Some(_) => Transport::Tls,
-        None => Transport::Plain,
+    let https = |host: &Host| matches!(host, Host::Https(_));
+    let transport = match options.tls.is_some() || options.hosts.iter().any(https) {
+        true => Transport::Tls,
+        false => Transport::Plain,
     };
     let around = Around {
         clock: Arc::new(SystemClock),
