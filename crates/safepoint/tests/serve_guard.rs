@@ -216,3 +216,25 @@ fn su_08_the_page_can_be_used_behind_a_proxy_that_speaks_https() {
     let wrong = env.run(&["serve", "--host", "http://safepoint.example", "--json"]);
     assert_eq!(wrong.code, 7, "{wrong:?}");
 }
+
+#[test]
+fn su_07_who_guesses_is_stopped_and_keeps_nobody_out() {
+    let env = bare();
+    let reads = token(&env, "reads", &["--role", "auditor"]);
+    let server = Server::start(&env, &[]);
+    let guess = format!("spt_{}", "0".repeat(64));
+    let stopped = (0..90).find_map(|_| {
+        let reply = server.get("/v1/trail/head", &guess);
+        (reply.status != 401).then_some(reply)
+    });
+    let stopped = stopped.unwrap();
+    stopped.problem(429);
+    assert!(stopped.header("retry-after").is_some());
+    // From the same address, with a token that is good.
+    server.get("/v1/trail/head", &reads).done();
+    let browser = Browser::sign_in(&server, &reads);
+    assert_eq!(browser.get("/").status, 200);
+    // A guess is one on the page, too.
+    let refused = (0..90).map(|_| browser.post("/sign-in", &format!("token={guess}")).status);
+    assert!(refused.into_iter().any(|status| status == 429));
+}

@@ -208,10 +208,6 @@ fn su_07_who_asks_too_often_is_told_to_wait() {
     assert!(limited.header("retry-after").is_some());
     // Another token has its own measure.
     server.get("/v1/trail/head", &other).done();
-    // Who guesses is stopped, and so is all that comes from there.
-    let guess = format!("spt_{}", "0".repeat(64));
-    let guessed = (0..60).map(|_| server.get("/v1/trail/head", &guess).status);
-    assert!(guessed.collect::<Vec<u16>>().contains(&429));
 }
 
 #[test]

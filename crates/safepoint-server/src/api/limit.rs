@@ -62,15 +62,6 @@ impl<K: Eq + Hash> Limit<K> {
         let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
         (bucket.left + passed * self.rate).min(self.most)
     }
-
-    /// Whether one could be taken, without taking it.
-    pub(super) fn look(&self, key: &K, now: Instant) -> Result<(), Duration> {
-        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        match buckets.get(key).map(|bucket| self.filled(bucket, now)) {
-            Some(left) if left < 1.0 => Err(Duration::from_secs_f64((1.0 - left) / self.rate)),
-            _ => Ok(()),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -85,7 +76,6 @@ mod tests {
             assert_eq!(limit.take("a", now), Ok(()));
         }
         assert_eq!(limit.take("a", now), Err(Duration::from_millis(500)));
-        assert_eq!(limit.look(&"a", now), Err(Duration::from_millis(500)));
         // Others have their own.
         assert_eq!(limit.take("b", now), Ok(()));
         let later = now + Duration::from_secs(1);

@@ -51,12 +51,10 @@ async fn pass<A: Api>(
     // A token can be guessed here as well as there.
     let peer = request.extensions().get::<Peer>().copied();
     let shows = peer.filter(|_| path == "/sign-in" && request.method() == Method::POST);
-    if let Some(Err(problem)) = shows.map(|peer| shared.is_guessing(peer)) {
-        return problem.response();
-    }
-    let response = next.run(request).await;
-    if let Some(peer) = shows.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
-        shared.guessed(peer);
+    let mut response = next.run(request).await;
+    let guessed = shows.filter(|_| response.status() == StatusCode::UNAUTHORIZED);
+    if let Some(Err(problem)) = guessed.map(|peer| shared.guessed(peer)) {
+        response = problem.response();
     }
     let kind = response.headers().get(CONTENT_TYPE);
     let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));

@@ -89,15 +89,11 @@ impl<A: Api> Shared<A> {
         taken.map_err(Problem::too_often)
     }
 
-    /// Whether an address has shown too many tokens that are nobody's.
-    pub(super) fn is_guessing(&self, peer: Peer) -> Result<(), Problem> {
-        let blocked = self.failures.look(&network(peer), Instant::now());
-        blocked.map_err(Problem::too_often)
-    }
-
-    /// An address has shown a token that is nobody's.
-    pub(super) fn guessed(&self, peer: Peer) {
-        let _ = self.failures.take(network(peer), Instant::now());
+    /// An address has shown a token that is nobody's. Whether it has too many is known only
+    /// then: others may come from the same address, and theirs are good.
+    pub(super) fn guessed(&self, peer: Peer) -> Result<(), Problem> {
+        let taken = self.failures.take(network(peer), Instant::now());
+        taken.map_err(Problem::too_often)
     }
 
     /// Whether anybody follows what happens.
@@ -134,13 +130,12 @@ impl<A: Api> Shared<A> {
         peer: Peer,
         roles: &[Role],
     ) -> Result<Caller, Problem> {
-        self.is_guessing(peer)?;
         let token = bearer(headers)?;
         let found = self.blocking(move |api| api.caller(&token)).await?;
         let caller = match found {
             Ok(Some(caller)) => caller,
             Ok(None) => {
-                self.guessed(peer);
+                self.guessed(peer)?;
                 return Err(unauthorized("the token is not one that is good"));
             }
             Err(error) => return Err(no_store(&error)),
