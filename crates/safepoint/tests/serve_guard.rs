@@ -17,7 +17,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use http::{Reply, Server, read_reply, token};
+use http::{Reply, Server, follow, read_reply, token};
 use passage::{add, bare};
 
 /// Only so that what would hang fails.
@@ -207,10 +207,8 @@ fn su_08_the_page_can_be_used_behind_a_proxy_that_speaks_https() {
     );
     let line = format!("Cookie: {}", cookie.split(';').next().unwrap());
     let inbox = server.raw(
-        format!(
-            "GET / HTTP/1.1\r\nHost: safepoint.example\r\n{line}\r\nConnection: close\r\n\r\n"
-        )
-        .as_bytes(),
+        format!("GET / HTTP/1.1\r\nHost: safepoint.example\r\n{line}\r\nConnection: close\r\n\r\n")
+            .as_bytes(),
     );
     assert_eq!(inbox.status, 200, "{inbox:?}");
     let wrong = env.run(&["serve", "--host", "http://safepoint.example", "--json"]);
@@ -237,4 +235,17 @@ fn su_07_who_guesses_is_stopped_and_keeps_nobody_out() {
     // A guess is one on the page, too.
     let refused = (0..90).map(|_| browser.post("/sign-in", &format!("token={guess}")).status);
     assert!(refused.into_iter().any(|status| status == 429));
+}
+
+#[test]
+fn su_07_one_token_does_not_take_all_places_of_followers() {
+    let env = bare();
+    let one = token(&env, "one", &["--role", "agent"]);
+    let other = token(&env, "other", &["--role", "agent"]);
+    let server = Server::start(&env, &[]);
+    let _followed: Vec<_> = (0..16).map(|_| follow(&server, "", &one, "")).collect();
+    let refused = server.get("/v1/events", &one);
+    refused.problem(503);
+    assert!(refused.header("retry-after").is_some());
+    follow(&server, "", &other, "");
 }

@@ -84,10 +84,10 @@ async fn respond<A: Api>(
         query::add(&mut given, &note.parameters, &name, value)
             .map_err(|wrong| Problem::unprocessable(&wrong))?;
     }
-    let (note, by) = (Arc::clone(note), caller);
+    let (note, by) = (Arc::clone(note), caller.clone());
     let output = output_of(&head.headers);
     let done = shared
-        .blocking(move |api| match key {
+        .blocking(&caller, move |api| match key {
             Some(key) => once(api, &by, &note, &given, &key),
             None => perform(api, &by, &note, &given, output),
         })

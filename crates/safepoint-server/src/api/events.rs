@@ -20,7 +20,7 @@ use super::own::tell;
 use super::problem::Problem;
 use super::shared::{Peer, Shared, bearer, no_store};
 use super::{Api, Event, query};
-use crate::commands::Role;
+use crate::commands::{Caller, Role};
 
 /// Who may follow. An agent hears of its own sessions alone.
 pub(super) const FOLLOWERS: &[Role] = &[Role::Agent, Role::Operator, Role::Auditor];
@@ -64,7 +64,10 @@ async fn begin<A: Api>(
     };
     let workspace = match asked.workspace {
         None => None,
-        Some(named) => match shared.blocking(move |api| api.workspace(&named)).await? {
+        Some(named) => match shared
+            .blocking(&caller, move |api| api.workspace(&named))
+            .await?
+        {
             Ok(Some(id)) => Some(id),
             Ok(None) => {
                 return Err(Problem::new(
@@ -78,21 +81,16 @@ async fn begin<A: Api>(
     };
     let from = match after {
         Some(after) => after.saturating_add(1),
-        None => match shared.blocking(|api| api.size()).await? {
+        None => match shared.blocking(&caller, |api| api.size()).await? {
             Ok(size) => size,
             Err(error) => return Err(no_store(&error)),
         },
     };
-    let Ok(place) = Arc::clone(&shared.streams).try_acquire_owned() else {
-        return Err(Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            Code::Busy,
-            "too many follow already",
-        ));
-    };
+    let place = shared.place(&caller)?;
     let (send, receive) = channel::<Line>(AHEAD);
     let following = Following {
         shared: Arc::clone(shared),
+        caller: caller.clone(),
         token,
         workspace,
         from,
@@ -156,6 +154,7 @@ fn is_id(text: &str) -> bool {
 /// Somebody who follows.
 struct Following<A> {
     shared: Arc<Shared<A>>,
+    caller: Caller,
     token: String,
     workspace: Option<String>,
     from: u64,
@@ -200,7 +199,7 @@ impl<A: Api> Following<A> {
     async fn round(&mut self) -> Flow {
         let (token, from) = (self.token.clone(), self.from);
         let workspace = self.workspace.clone();
-        let found = self.shared.blocking(move |api| {
+        let found = self.shared.blocking(&self.caller, move |api| {
             let Some(caller) = api.caller(&token)? else {
                 return Ok(None);
             };

@@ -24,8 +24,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::patience::Taken;
 use super::share::Shares;
-use super::shared::{Peer, Shared, network};
+use super::shared::{Peer, QUICK, Shared, network};
 use super::{Api, Method, Options, Page, ServeError, Tls, answer, endpoint, events, own};
+use crate::page::AT_ONCE;
 
 /// How many connections there are at once.
 const MOST_CONNECTIONS: u32 = 1_024;
@@ -52,7 +53,8 @@ pub fn serve<A: Api>(
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(options.jobs + 8)
+        // Besides what has turns, the page looks up who asks.
+        .max_blocking_threads(options.jobs + QUICK + AT_ONCE + 8)
         .enable_all()
         .build()
         .map_err(ServeError::Broken)?;

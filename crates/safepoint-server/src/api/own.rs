@@ -14,7 +14,7 @@ use super::answer::Told;
 use super::problem::{Problem, stored};
 use super::shared::{Peer, Shared, no_store};
 use super::{Api, Gauges};
-use crate::commands::Role;
+use crate::commands::{Caller, Role};
 
 /// Who may see what is counted.
 const COUNTED: &[Role] = &[Role::Operator, Role::Auditor];
@@ -42,7 +42,7 @@ pub(super) async fn ready<A: Api>(State(shared): State<Arc<Shared<A>>>) -> Respo
     let is_closing = *shared.closing.borrow();
     let response = match is_closing {
         true => Problem::unavailable("the server is about to end").response(),
-        false => match shared.blocking(|api| api.size()).await {
+        false => match shared.quickly(|api| api.size()).await {
             Ok(Ok(_)) => plain("ok\n".to_owned()),
             Ok(Err(error)) => no_store(&error).response(),
             Err(problem) => problem.response(),
@@ -56,14 +56,12 @@ pub(super) async fn metrics<A: Api>(State(shared): State<Arc<Shared<A>>>, head: 
     let (caller, response) = match authorised(&shared, &head, COUNTED).await {
         Err(problem) => (None, problem.response()),
         Ok(caller) => {
-            let gauges: Option<Gauges> = match shared.blocking(|api| api.gauges()).await {
-                Ok(gauges) => gauges.ok(),
-                Err(_) => None,
-            };
+            let gauges = shared.blocking(&caller, |api| api.gauges()).await;
+            let gauges: Option<Gauges> = gauges.ok().and_then(Result::ok);
             let mut response = plain(shared.metrics.show(gauges));
             let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
             response.headers_mut().insert(CONTENT_TYPE, kind);
-            (Some(caller), response)
+            (Some(caller.name), response)
         }
     };
     tell("metrics", caller, response)
@@ -77,7 +75,7 @@ pub(super) async fn description<A: Api>(
     let (caller, response) = match authorised(&shared, &head, OFFERED).await {
         Err(problem) => (None, problem.response()),
         Ok(caller) => (
-            Some(caller),
+            Some(caller.name),
             stored(StatusCode::OK, shared.description.clone()),
         ),
     };
@@ -88,11 +86,10 @@ async fn authorised<A: Api>(
     shared: &Shared<A>,
     head: &Parts,
     roles: &[Role],
-) -> Result<String, Problem> {
+) -> Result<Caller, Problem> {
     let peer = head.extensions.get::<Peer>().copied();
     let peer = peer.ok_or_else(|| Problem::inside("nobody knows where it came from"))?;
-    let caller = shared.caller(&head.headers, peer, roles).await?;
-    Ok(caller.name)
+    shared.caller(&head.headers, peer, roles).await
 }
 
 fn plain(text: String) -> Response {

@@ -10,7 +10,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use safepoint_model::Code;
 use tokio::sync::mpsc::channel;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
@@ -18,6 +17,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::problem::Problem;
 use super::shared::{Peer, Shared};
 use super::{Api, answer, own};
+use crate::commands::Caller;
 
 /// What was sent and not yet taken.
 const AHEAD: usize = 4;
@@ -59,22 +59,17 @@ async fn pass<A: Api>(
     let kind = response.headers().get(CONTENT_TYPE);
     let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let response = match is_stream {
-        true => until_the_end(&shared, response),
+        true => until_the_end(&shared, response).unwrap_or_else(Problem::response),
         false => response,
     };
     own::tell("page", None, response)
 }
 
 /// A response that goes on for as long as the server does.
-fn until_the_end<A: Api>(shared: &Shared<A>, response: Response) -> Response {
-    let Ok(place) = Arc::clone(&shared.streams).try_acquire_owned() else {
-        return Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            Code::Busy,
-            "too many follow already",
-        )
-        .response();
-    };
+fn until_the_end<A: Api>(shared: &Shared<A>, response: Response) -> Result<Response, Problem> {
+    let caller = response.extensions().get::<Caller>();
+    let caller = caller.ok_or_else(|| Problem::inside("nobody knows who follows"))?;
+    let place = shared.place(caller)?;
     let mut closing = shared.closing.clone();
     let (head, body) = response.into_parts();
     let mut pieces = body.into_data_stream();
@@ -93,5 +88,6 @@ fn until_the_end<A: Api>(shared: &Shared<A>, response: Response) -> Response {
         }
         drop(place);
     });
-    Response::from_parts(head, Body::from_stream(ReceiverStream::new(receive)))
+    let body = Body::from_stream(ReceiverStream::new(receive));
+    Ok(Response::from_parts(head, body))
 }

@@ -95,7 +95,13 @@ impl Visitor {
     pub(super) async fn run(&self, words: Words) -> Result<Answer, Trouble> {
         let page = Arc::clone(self.page());
         let caller = self.caller.clone();
-        blocking(move || page.commands.run(&caller, &words.0)).await
+        let turn = Arc::clone(&page.turns).acquire_owned().await;
+        blocking(move || {
+            let answer = page.commands.run(&caller, &words.0);
+            drop(turn);
+            answer
+        })
+        .await
     }
 
     /// Runs a command, and reads what it prints when all is well.

@@ -51,7 +51,10 @@ struct Difference {
 }
 
 /// One checkpoint.
-pub(super) async fn page(visitor: Visitor, extract::Path(id): extract::Path<String>) -> Result<Response, Trouble> {
+pub(super) async fn page(
+    visitor: Visitor,
+    extract::Path(id): extract::Path<String>,
+) -> Result<Response, Trouble> {
     let home = visitor.home(Record::Checkpoint, &id).await?;
     let words = Words::new(&["show"]).ids(&[&id])?;
     let shown: Shown = visitor.ask(words.within(&home)).await?;
@@ -138,7 +141,10 @@ fn named(name: &str, list: &[serde_json::Value]) -> Markup {
 }
 
 /// What changed since a checkpoint, line by line.
-pub(super) async fn since(visitor: Visitor, extract::Path(id): extract::Path<String>) -> Result<Response, Trouble> {
+pub(super) async fn since(
+    visitor: Visitor,
+    extract::Path(id): extract::Path<String>,
+) -> Result<Response, Trouble> {
     let home = visitor.home(Record::Checkpoint, &id).await?;
     differing(&visitor, &home, &[&id]).await
 }

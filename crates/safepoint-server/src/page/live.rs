@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
@@ -72,11 +73,12 @@ pub(super) async fn stream(visitor: Visitor, headers: HeaderMap) -> Response {
     let last: Option<u64> = last.and_then(|last| last.parse().ok());
     let sizes = visitor.page().watcher.size.subscribe();
     let (sender, receiver) = mpsc::channel(4);
+    // How many may listen is decided where it goes out, by who they are.
+    let caller = Extension(visitor.caller.clone());
     tokio::spawn(tell(visitor, sizes, sender, last));
     let keep = KeepAlive::new().interval(Duration::from_secs(15));
-    Sse::new(ReceiverStream::new(receiver))
-        .keep_alive(keep)
-        .into_response()
+    let stream = Sse::new(ReceiverStream::new(receiver)).keep_alive(keep);
+    (caller, stream).into_response()
 }
 
 /// Tells one page, until it is closed or its visit ends.

@@ -39,11 +39,15 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use safepoint_model::Clock;
+use tokio::sync::Semaphore;
 
 use crate::commands::Visits;
 
 /// The longest form that is read, in bytes.
 const LONGEST_FORM: usize = 1 << 20;
+
+/// How many commands the page runs at once.
+pub(crate) const AT_ONCE: usize = 8;
 
 /// How browsers reach the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +72,14 @@ struct Page {
     commands: Arc<dyn Visits>,
     around: Around,
     watcher: live::Watcher,
+    turns: Arc<Semaphore>,
 }
 
 /// The page, over these commands.
 pub fn router(commands: Arc<dyn Visits>, around: Around) -> Router {
     let page = Arc::new(Page {
         watcher: live::Watcher::default(),
+        turns: Arc::new(Semaphore::new(AT_ONCE)),
         commands,
         around,
     });

@@ -12,9 +12,7 @@ use clap::{CommandFactory, FromArgMatches};
 use safepoint_control::{Control, Token, TokenRole};
 use safepoint_model::Exit;
 use safepoint_progress::{Presence, Progress};
-use safepoint_server::commands::{
-    Answer, Caller, Command, Commands, Record, Role, Unavailable,
-};
+use safepoint_server::commands::{Answer, Caller, Command, Commands, Record, Role, Unavailable};
 use safepoint_state::{State, StateError};
 use safepoint_trail::{Actor, Trail};
 use serde_json::{Value, json};
