@@ -109,6 +109,8 @@ pub(super) fn workspace_of(context: &Context, snapshot: &Snapshot) -> Result<Wor
         if here.root == snapshot.workspace || manifest_path(&here.root, &snapshot.id).exists() {
             return Ok(here);
         }
+        // To whoever asks a server it is not there, and nor is its path.
+        context.keep_to(&snapshot.workspace, "checkpoint")?;
         if context.names_directory() {
             return Err(StateError::OtherWorkspace {
                 id: snapshot.id.to_string(),
