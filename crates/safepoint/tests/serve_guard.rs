@@ -249,3 +249,24 @@ fn su_07_one_token_does_not_take_all_places_of_followers() {
     assert!(refused.header("retry-after").is_some());
     follow(&server, "", &other, "");
 }
+
+#[test]
+fn su_07_a_head_has_its_measure_and_the_log_too() {
+    let env = bare();
+    let server = Server::start(&env, &[]);
+    let ask = |method: &str, size: usize| {
+        let head = format!(
+            "{method} /v1/nothing HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nX: ",
+            server.address
+        );
+        let rest = size - head.len() - 4;
+        server.raw(format!("{head}{}\r\n\r\n", "x".repeat(rest)).as_bytes())
+    };
+    ask("GET", 64 << 10).problem(404);
+    assert_eq!(ask("GET", (64 << 10) + 1).status, 431);
+    assert_eq!(ask("GET", 70_000).status, 431);
+    ask(&"M".repeat(3_000), 4_000);
+    server.terminate();
+    let (_, log) = server.end();
+    assert!(log.contains(r#""method":"MMMMMMMMMMMMMMMM","#), "{log}");
+}

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::Api;
 use super::endpoint::closing;
+use super::listen::LARGEST_HEAD;
 use super::own::PATHS;
 use super::patience::{self, Late};
 use super::problem::Problem;
@@ -28,6 +29,9 @@ pub(super) struct Told {
 
 /// What no route answers.
 const NO_ROUTE: &str = "none";
+
+/// What is written down of a method: there is no longer one that anybody uses.
+const LONGEST_METHOD: usize = 16;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -52,7 +56,12 @@ pub(super) async fn around<A: Api>(
     let began = Instant::now();
     let id = shared.request_id();
     let peer = request.extensions().get::<Peer>().copied();
-    let method = request.method().clone();
+    let method: String = request
+        .method()
+        .as_str()
+        .chars()
+        .take(LONGEST_METHOD)
+        .collect();
     let admitted = match peer {
         Some(peer) => shared.admit(peer),
         None => Err(Problem::inside("nobody knows where it came from")),
@@ -61,6 +70,10 @@ pub(super) async fn around<A: Api>(
     let is_probe = PATHS
         .iter()
         .any(|(path, roles)| roles.is_none() && *path == request.uri().path());
+    let admitted = admitted.and_then(|()| match head_size(&request) > LARGEST_HEAD {
+        true => Err(too_large()),
+        false => Ok(()),
+    });
     let admitted = admitted.and_then(|()| match is_probe {
         true => Ok(()),
         false => shared.guard.check(request.headers()),
@@ -96,7 +109,7 @@ pub(super) async fn around<A: Api>(
     for (name, value) in [
         ("event", json!("request")),
         ("request_id", json!(id)),
-        ("method", json!(method.as_str())),
+        ("method", json!(method)),
         ("route", json!(route)),
         ("status", json!(status.as_u16())),
         ("milliseconds", json!(took.as_micros() as f64 / 1_000.0)),
@@ -107,6 +120,22 @@ pub(super) async fn around<A: Api>(
     }
     shared.api.log(line);
     response
+}
+
+/// How many bytes a head has, line ends and all.
+fn head_size(request: &Request) -> usize {
+    let first = request.method().as_str().len() + request.uri().to_string().len();
+    let lines = request.headers().iter();
+    let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    first + "  HTTP/1.1\r\n\r\n".len() + lines.sum::<usize>()
+}
+
+fn too_large() -> Problem {
+    Problem::new(
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        Code::InvalidInput,
+        &format!("a head has at most {LARGEST_HEAD} bytes"),
+    )
 }
 
 fn too_slow() -> Problem {

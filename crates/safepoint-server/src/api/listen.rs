@@ -35,8 +35,8 @@ const MOST_CONNECTIONS: u32 = 1_024;
 /// can come through one proxy.
 const MOST_OF_ADDRESS: usize = MOST_CONNECTIONS as usize / 2;
 
-/// The most that is read of a head.
-const LARGEST_HEAD: usize = 64 << 10;
+/// The most that a head has. More may have been read before that is known.
+pub(super) const LARGEST_HEAD: usize = 64 << 10;
 
 /// Serves until a signal says to end. `ready` is told the address once it is listened on.
 ///

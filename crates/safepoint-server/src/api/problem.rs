@@ -28,6 +28,7 @@ pub const STATUSES: &[(u16, &str)] = &[
     (421, "Another host was meant"),
     (422, "What is given cannot be used"),
     (429, "It was asked for too often"),
+    (431, "The head is too large"),
     (500, "It has gone wrong inside"),
     (503, "The store or the server is not available now"),
     (504, "It was interrupted, or took too long"),
