@@ -211,6 +211,11 @@ fn su_08_the_page_can_be_used_behind_a_proxy_that_speaks_https() {
             .as_bytes(),
     );
     assert_eq!(inbox.status, 200, "{inbox:?}");
+    let held = inbox.header("strict-transport-security");
+    assert_eq!(held, Some("max-age=31536000"));
+    // By its address it is reached over HTTP still.
+    let direct = server.get("/healthz", "");
+    assert_eq!(direct.header("strict-transport-security"), None);
     let wrong = env.run(&["serve", "--host", "http://safepoint.example", "--json"]);
     assert_eq!(wrong.code, 7, "{wrong:?}");
 }

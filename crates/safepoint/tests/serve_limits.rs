@@ -536,7 +536,9 @@ fn su_07_others_are_reached_by_tls_alone() {
         "--json",
     ]);
     assert_eq!(broken.code, 7, "{broken:?}");
-    let server = Server::start(&env, &["--tls-cert", certificate, "--tls-key", key]);
+    let pair = ["--tls-cert", certificate, "--tls-key", key];
+    let named = ["--host", "safepoint.example"];
+    let server = Server::start(&env, &[&pair[..], &named].concat());
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -549,11 +551,13 @@ fn su_07_others_are_reached_by_tls_alone() {
     let client = rustls::ClientConnection::new(Arc::new(settings), name).unwrap();
     let mut stream = rustls::StreamOwned::new(client, server.connect());
     let head = format!(
-        "GET /v1/trail/head HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {reads}\r\nConnection: close\r\n\r\n",
-        server.address
+        "GET /v1/trail/head HTTP/1.1\r\nHost: safepoint.example\r\nAuthorization: Bearer {reads}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();
-    read_reply(&mut stream).done();
+    let reply = read_reply(&mut stream);
+    reply.done();
+    let held = reply.header("strict-transport-security");
+    assert_eq!(held, Some("max-age=31536000"));
     // Who does not speak it gets nothing.
     let mut plain = server.connect();
     plain.write_all(head.as_bytes()).unwrap();

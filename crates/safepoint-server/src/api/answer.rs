@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -47,6 +49,9 @@ const ALWAYS: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-store"),
 ];
 
+/// How long a browser remembers to come over HTTPS alone: a year.
+const HTTPS_ALONE: HeaderValue = HeaderValue::from_static("max-age=31536000");
+
 /// Answers a request.
 pub(super) async fn around<A: Api>(
     State(shared): State<Arc<Shared<A>>>,
@@ -78,6 +83,7 @@ pub(super) async fn around<A: Api>(
         true => Ok(()),
         false => shared.guard.check(request.headers()),
     });
+    let is_held_to_https = shared.guard.is_held_to_https(request.headers());
     let (late, most) = (Late::default(), shared.options.patience);
     let request = request.map(|body| patience::body(body, most, &late));
     let mut response = match admitted {
@@ -99,6 +105,9 @@ pub(super) async fn around<A: Api>(
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
+    }
+    if is_held_to_https {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HTTPS_ALONE);
     }
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);

@@ -15,7 +15,7 @@ use super::Host;
 use super::problem::Problem;
 
 /// How a page is reached, and the port that is usual for it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Scheme {
     name: &'static str,
     port: u16,
@@ -35,16 +35,24 @@ const HTTPS: Scheme = Scheme {
 pub(super) struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
+    /// Those that are reached over HTTPS alone.
+    held: Vec<String>,
 }
 
 impl Guard {
     pub(super) fn new(address: SocketAddr, named: &[Host], is_tls: bool) -> Self {
         let direct = if is_tls { HTTPS } else { HTTP };
         let port = address.port();
-        let mut names = vec![(direct, address.to_string())];
+        let mut guard = Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            held: Vec::new(),
+        };
+        guard.add(direct, address.to_string());
         if address.ip().is_loopback() {
-            let ours = ["127.0.0.1", "localhost", "[::1]"];
-            names.extend(ours.map(|name| (direct, format!("{name}:{port}"))));
+            for name in ["127.0.0.1", "localhost", "[::1]"] {
+                guard.add(direct, format!("{name}:{port}"));
+            }
         }
         for host in named {
             // What stands in front of us has a port of its own.
@@ -52,24 +60,34 @@ impl Guard {
                 Host::Direct(name) => (name, direct, port),
                 Host::Https(name) => (name, HTTPS, HTTPS.port),
             };
-            names.push((scheme, name.clone()));
+            let before = guard.hosts.len();
+            guard.add(scheme, name.clone());
             if !has_port(name) {
-                names.push((scheme, format!("{name}:{port}")));
+                guard.add(scheme, format!("{name}:{port}"));
             }
-        }
-        let mut guard = Self {
-            hosts: Vec::new(),
-            origins: Vec::new(),
-        };
-        for (Scheme { name: scheme, port }, name) in names {
-            // Clients leave the usual port out.
-            let short = name.strip_suffix(&format!(":{port}")).map(str::to_owned);
-            for name in short.into_iter().chain([name]) {
-                guard.origins.push(format!("{scheme}://{name}"));
-                guard.hosts.push(name);
+            if scheme == HTTPS {
+                guard
+                    .held
+                    .extend_from_slice(guard.hosts.get(before..).unwrap_or_default());
             }
         }
         guard
+    }
+
+    fn add(&mut self, Scheme { name: scheme, port }: Scheme, name: String) {
+        // Clients leave the usual port out.
+        let short = name.strip_suffix(&format!(":{port}")).map(str::to_owned);
+        for name in short.into_iter().chain([name]) {
+            self.origins.push(format!("{scheme}://{name}"));
+            self.hosts.push(name);
+        }
+    }
+
+    /// Whether a request names a host that browsers are to reach over HTTPS alone, from now
+    /// on: one that whoever runs the server has named. Of `localhost` there are many.
+    pub(super) fn is_held_to_https(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        host.is_some_and(|host| self.held.contains(&host.to_ascii_lowercase()))
     }
 
     /// Whether a request is for us, and from nobody else's page.
