@@ -95,8 +95,9 @@ pub(super) async fn page(visitor: Visitor) -> Result<Response, Trouble> {
                         p.faint { (bytes(usage.bytes)) @if let Some(cap) = usage.cap { " of " (bytes(cap)) } } }
                 }
                 @if let Ok(operators) = &operators {
-                    div.tile { p.figure { (operators.operators.iter().filter(|it| it.removed.is_none()).count()) } p { "operators" }
-                        p.faint { "who decide" } }
+                    @let deciding = operators.operators.iter().filter(|it| it.removed.is_none()).count();
+                    div.tile { p.figure { (deciding) } p { (if deciding == 1 { "operator" } else { "operators" }) }
+                        p.faint { (if deciding == 1 { "who decides" } else { "who decide" }) } }
                 }
                 div.tile { p.figure { (text(&status.version)) } p { "version" } p.faint { "of Safepoint" } }
             }
