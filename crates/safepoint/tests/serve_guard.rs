@@ -249,7 +249,14 @@ fn su_07_one_token_does_not_take_all_places_of_followers() {
     let other = token(&env, "other", &["--role", "agent"]);
     let server = Server::start(&env, &[]);
     let _followed: Vec<_> = (0..16).map(|_| follow(&server, "", &one, "")).collect();
-    let refused = server.get("/v1/events", &one);
+    let mut stream = server.connect();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "GET /v1/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {one}\r\nConnection: close\r\n\r\n",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let refused = read_reply(&mut stream);
     refused.problem(503);
     assert!(refused.header("retry-after").is_some());
     follow(&server, "", &other, "");
