@@ -256,9 +256,13 @@ fn su_07_one_token_does_not_take_all_places_of_followers() {
         server.address
     );
     stream.write_all(head.as_bytes()).unwrap();
-    let refused = read_reply(&mut stream);
-    refused.problem(503);
-    assert!(refused.header("retry-after").is_some());
+    // Only the beginning: one that is let in has no end.
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 503");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("\r\nretry-after: "), "{rest}");
     follow(&server, "", &other, "");
 }
 

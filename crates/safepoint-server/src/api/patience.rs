@@ -147,3 +147,30 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Taken<S> {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[test]
+    fn su_07_who_takes_nothing_is_cut_and_who_takes_is_not() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap().block_on(async {
+            let (ours, mut theirs) = duplex(8);
+            let mut ours = Taken::new(ours, Duration::from_secs(1));
+            // Only so that what would hang fails.
+            let most = Duration::from_secs(60);
+            let taken = async {
+                let mut bytes = [0; 80];
+                theirs.read_exact(&mut bytes).await
+            };
+            let (written, taken) = tokio::join!(ours.write_all(&[1; 80]), taken);
+            assert!(written.is_ok() && taken.is_ok());
+            let written = timeout(most, ours.write_all(&[1; 80])).await.unwrap();
+            assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        });
+    }
+}
