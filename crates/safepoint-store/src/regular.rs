@@ -38,7 +38,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests fail loudly")]
+    #![expect(clippy::disallowed_methods, reason = "tests write files of others")]
 
     use super::*;
 
