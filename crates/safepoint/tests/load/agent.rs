@@ -214,7 +214,7 @@ impl Work<'_> {
             return;
         }
         let path = format!("/v1/actions/holds/{}", self.held[0].hold);
-        if self.client.get("hold state", &path).body["waits"] == true {
+        if self.client.get("hold state", &path).body["state"] == "pending" {
             return;
         }
         let Held { wish, action, .. } = self.held.remove(0);
