@@ -210,7 +210,9 @@ fn key_of(headers: &HeaderMap, method: Method) -> Result<Option<String>, Problem
         return Ok(None);
     };
     let text = key.to_str().unwrap_or_default();
-    let fits = !text.is_empty() && text.len() <= LONGEST_KEY && keys.next().is_none();
+    let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let sized = (1..=LONGEST_KEY).contains(&text.len());
+    let fits = visible && sized && keys.next().is_none();
     match (fits, method) {
         (false, _) => Err(Problem::bad_request(
             "an idempotency key has 1 to 200 visible ASCII characters",
@@ -302,6 +304,18 @@ mod tests {
     use crate::commands::{Answer, Role};
 
     /// What becomes of the key of a request to which a command says this.
+    #[test]
+    fn su_07_a_key_has_visible_characters_alone() {
+        let key = |text: &str| {
+            let headers = HeaderMap::from_iter([(KEY, text.parse().unwrap())]);
+            key_of(&headers, Method::Post)
+        };
+        assert_eq!(key("a-1").ok(), Some(Some("a-1".to_owned())));
+        for bad in ["", "a b", "a\tb", &"a".repeat(201)] {
+            assert!(key(bad).is_err(), "{bad:?}");
+        }
+    }
+
     fn key_of_what_ends(exit: u8, code: &str, recorded: bool) -> Vec<&'static str> {
         let document = json!({"error": {"code": code, "message": "so it is"}});
         let nobody = Nobody {
