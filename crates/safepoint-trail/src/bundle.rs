@@ -22,7 +22,7 @@ use crate::export::{BUNDLE_PREDICATE, STATEMENT, Statement, Subject, action_of};
 use crate::head::{HeadError, SignedHead};
 use crate::note::PublicKey;
 use crate::proof::{self, ProofError, Proven};
-use crate::query::entry_at;
+use crate::rows::entry_at;
 use crate::{Entry, Stream, Trail, TrailError};
 
 /// What a bundle is, and in which version.

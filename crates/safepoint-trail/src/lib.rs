@@ -22,6 +22,7 @@ pub mod proof;
 mod published;
 mod query;
 pub mod redact;
+mod rows;
 mod shape;
 mod stored;
 pub mod tiles;
@@ -37,10 +38,8 @@ pub use error::TrailError;
 pub use names::{Actor, FixedKind, Kind, NameError, Stream};
 pub use origin::Copy;
 pub use published::Published;
-pub use query::{
-    Brief, FieldFilter, Query, each_brief, end, entry_at, newest_of, newest_time, page_of,
-    page_of_kinds,
-};
+pub use query::{FieldFilter, Query};
+pub use rows::{Brief, each_brief, end, entry_at, newest_of, newest_time, page_of, page_of_kinds};
 pub use trail::{COMPONENT, LostStore, Surroundings, Trail, Writing};
 pub use verify::{Bad, Verification};
 

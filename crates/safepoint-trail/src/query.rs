@@ -1,17 +1,18 @@
 //! Looking things up: by stream, action, kind, actor, time and fields of the
 //! body, one entry at a time, however long the trail is.
 
+mod select;
+
 use std::borrow::Cow;
 
-use safepoint_model::{Digest, EntryId, Timestamp};
-use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_all, query_one};
+use safepoint_model::{EntryId, Timestamp};
+use safepoint_store::{Flow, Row, StoreError, Value, query_all};
 
-use crate::blocks::{BLOCK, Noting};
+use crate::blocks::Noting;
 use crate::entry::blob_of;
+use crate::rows::{entry_at, read_entry};
 use crate::{Entry, Stream, Trail, TrailError};
-
-pub(crate) const COLUMNS: &str =
-    "e.seq, e.id, e.time, e.stream, e.actor, e.kind, e.action_id, e.body, e.prev_hash, e.hash";
+use select::{AT_ONCE, Order, Range, borrow, select};
 
 /// Which entries are wanted. Empty means all of them.
 #[derive(Clone, Debug, Default)]
@@ -32,13 +33,6 @@ pub struct Query {
     pub fields: Vec<FieldFilter>,
     /// Only from this place in the trail on: where the last page ended.
     pub from: u64,
-}
-
-/// In which direction to read.
-#[derive(Clone, Copy)]
-enum Order {
-    OldestFirst,
-    NewestFirst,
 }
 
 /// A field that the body must have.
@@ -77,144 +71,6 @@ impl FieldFilter {
             None => false,
         }
     }
-}
-
-/// The entries of one stream from a place in the trail on, at most `most` of them, as the
-/// present transaction sees them.
-pub fn page_of(
-    sql: &mut dyn Sql,
-    stream: &Stream,
-    from: u64,
-    most: u32,
-) -> Result<Vec<Entry>, StoreError> {
-    query_all(
-        sql,
-        &format!(
-            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 AND e.seq >= ?2 ORDER BY e.seq LIMIT {most}"
-        ),
-        &[
-            Value::Text(stream.as_str()),
-            Value::Integer(i64::try_from(from).unwrap_or(i64::MAX)),
-        ],
-        read_entry,
-    )
-}
-
-/// The entries of these kinds from a place in the trail on, at most `most` of them, and the
-/// place behind the last one that was looked at: all as the present transaction sees it.
-pub fn page_of_kinds(
-    sql: &mut dyn Sql,
-    kinds: &[&str],
-    from: u64,
-    most: usize,
-) -> Result<(Vec<Entry>, u64), StoreError> {
-    let places: Vec<String> = (2..kinds.len() + 2).map(|it| format!("?{it}")).collect();
-    let mut values = vec![Value::Integer(i64::try_from(from).unwrap_or(i64::MAX))];
-    values.extend(kinds.iter().map(|kind| Value::Text(kind)));
-    let entries: Vec<Entry> = query_all(
-        sql,
-        &format!(
-            "SELECT {COLUMNS} FROM trail_entries e WHERE e.seq >= ?1 AND e.kind IN ({}) ORDER BY e.seq LIMIT {most}",
-            places.join(", ")
-        ),
-        &values,
-        read_entry,
-    )?;
-    let full = entries.last().filter(|_| entries.len() == most);
-    let end = match full {
-        Some(last) => last.seq + 1,
-        None => end(sql)?.max(from),
-    };
-    Ok((entries, end))
-}
-
-/// The place behind the newest entry, as the present transaction sees it.
-pub fn end(sql: &mut dyn Sql) -> Result<u64, StoreError> {
-    let newest = query_one(
-        sql,
-        "SELECT seq FROM trail_entries ORDER BY seq DESC LIMIT 1",
-        &[],
-        |row| row.integer(0),
-    )?;
-    Ok(newest.map_or(0, |seq| u64::try_from(seq).unwrap_or(0) + 1))
-}
-
-/// An entry in short, as its row has it: for whoever reads all of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Brief<'a> {
-    /// Its place in the trail.
-    pub seq: u64,
-    /// Its identifier.
-    pub id: &'a str,
-    /// The chain it belongs to.
-    pub stream: &'a str,
-    /// Who did it.
-    pub actor: &'a str,
-    /// What happened.
-    pub kind: &'a str,
-    /// The rest.
-    pub body: &'a str,
-}
-
-/// Hands the entries `from..until` to `each`, in order, as the present transaction sees them.
-///
-/// `wanted` is asked for each by its stream and kind, and says whose it is; of others no more is
-/// read.
-pub fn each_brief(
-    sql: &mut dyn Sql,
-    from: u64,
-    until: u64,
-    wanted: &mut dyn FnMut(&str, &str) -> Option<usize>,
-    each: &mut dyn FnMut(usize, Brief<'_>),
-) -> Result<(), StoreError> {
-    let bound = |seq| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
-    sql.query(
-        "SELECT seq, id, stream, actor, kind, body FROM trail_entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
-        &[bound(from), bound(until)],
-        &mut |row| {
-            let (stream, kind) = (row.text(2)?, row.text(4)?);
-            if let Some(whose) = wanted(stream, kind) {
-                let entry = Brief {
-                    seq: u64::try_from(row.integer(0)?).unwrap_or(u64::MAX),
-                    id: row.text(1)?,
-                    stream,
-                    actor: row.text(3)?,
-                    kind,
-                    body: row.text(5)?,
-                };
-                each(whose, entry);
-            }
-            Ok(Flow::More)
-        },
-    )
-}
-
-/// The time of the newest entry, as the present transaction sees it.
-///
-/// What is given a later time than this comes after everything that is recorded.
-pub fn newest_time(sql: &mut dyn Sql) -> Result<Option<Timestamp>, StoreError> {
-    query_one(
-        sql,
-        "SELECT time FROM trail_entries ORDER BY seq DESC LIMIT 1",
-        &[],
-        |row| row.integer(0).map(Timestamp::from_micros),
-    )
-}
-
-/// The newest entry of one kind in one stream, as the present transaction sees it.
-pub fn newest_of(
-    sql: &mut dyn Sql,
-    stream: &Stream,
-    kind: &str,
-) -> Result<Option<Entry>, StoreError> {
-    query_one(
-        sql,
-        &format!(
-            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 AND e.kind = ?2 ORDER BY e.seq DESC LIMIT 1"
-        ),
-        &[Value::Text(stream.as_str()), Value::Text(kind)],
-        read_entry,
-    )
 }
 
 impl Trail {
@@ -393,179 +249,7 @@ fn the_only(prefix: &str, what: &str, mut found: Vec<String>) -> Result<String, 
     }
 }
 
-/// A value that owns its text.
-enum Owned {
-    Integer(i64),
-    Text(String),
-}
-
-fn borrow(values: &[Owned]) -> Vec<Value<'_>> {
-    values
-        .iter()
-        .map(|value| match value {
-            Owned::Integer(number) => Value::Integer(*number),
-            Owned::Text(text) => Value::Text(text),
-        })
-        .collect()
-}
-
-/// How many rows are asked for at once: PostgreSQL sends all that a statement
-/// finds, also when nobody wants the rest.
-const AT_ONCE: i64 = 500;
-
-/// A part of the trail, as places.
-#[derive(Clone, Copy)]
-struct Range {
-    from: i64,
-    until: i64,
-}
-
-impl Range {
-    /// Where `query` looks. Times rise with the sequence, so a bound in time is a bound in place.
-    fn of(sql: &mut dyn Sql, query: &Query) -> Result<Self, StoreError> {
-        let from = i64::try_from(query.from).unwrap_or(i64::MAX);
-        let since = query.since.map(|since| first_at(sql, since)).transpose()?;
-        let until = query.until.map(|until| first_at(sql, until)).transpose()?;
-        Ok(Self {
-            from: from.max(since.unwrap_or(0)),
-            until: until.unwrap_or(i64::MAX),
-        })
-    }
-}
-
-/// The statement for a query, and its values.
-fn select(query: &Query, order: Order, range: Range) -> (String, Vec<Owned>) {
-    // A stream leads to its entries; anything else to the blocks that have it.
-    let block = [
-        (Noting::Action, &query.action),
-        (Noting::Kind, &query.kind),
-        (Noting::Actor, &query.actor),
-    ]
-    .into_iter()
-    .filter(|_| query.streams.is_empty())
-    .find_map(|(noting, wanted)| Some(noting.name(wanted.as_deref()?)));
-    // With blocks, their bounds are the ones to search by: `+ 0` keeps SQLite from choosing these.
-    let place = if block.is_some() {
-        "e.seq + 0"
-    } else {
-        "e.seq"
-    };
-    let mut values = Vec::new();
-    let mut add = |column: &str, operator: &str, value: Owned| {
-        values.push(value);
-        format!("{column} {operator} ?{}", values.len())
-    };
-    let mut conditions = vec![
-        add(place, ">=", Owned::Integer(range.from)),
-        add(place, "<", Owned::Integer(range.until)),
-    ];
-    let streams: Vec<_> = query
-        .streams
-        .iter()
-        .map(|stream| add("e.stream", "=", Owned::Text(stream.to_string())))
-        .collect();
-    if !streams.is_empty() {
-        conditions.push(format!("({})", streams.join(" OR ")));
-    }
-    for (column, wanted) in [
-        ("e.action_id", &query.action),
-        ("e.kind", &query.kind),
-        ("e.actor", &query.actor),
-    ] {
-        if let Some(wanted) = wanted {
-            conditions.push(add(column, "=", Owned::Text(wanted.clone())));
-        }
-    }
-    let direction = match order {
-        Order::OldestFirst => "ASC",
-        Order::NewestFirst => "DESC",
-    };
-    let (mut tables, mut sorting) = ("trail_entries e", format!("e.seq {direction}"));
-    if let Some(name) = block {
-        // CROSS, so that SQLite goes through the blocks and not through the entries.
-        tables = "trail_blocks b CROSS JOIN trail_entries e";
-        conditions.push(format!(
-            "e.seq >= b.block * {BLOCK} AND e.seq < (b.block + 1) * {BLOCK}"
-        ));
-        let block = |seq: i64| Owned::Integer(seq / i64::try_from(BLOCK).unwrap_or(i64::MAX));
-        conditions.push(add("b.name", "=", Owned::Text(name)));
-        conditions.push(add("b.block", ">=", block(range.from)));
-        conditions.push(add("b.block", "<=", block(range.until)));
-        // The same order, in a way the database sees.
-        sorting = format!("b.block {direction}, {sorting}");
-    }
-    let statement = format!(
-        "SELECT {COLUMNS} FROM {tables} WHERE {} ORDER BY {sorting} LIMIT {AT_ONCE}",
-        conditions.join(" AND "),
-    );
-    (statement, values)
-}
-
-/// The place of the first entry not before `moment`, found by halving.
-fn first_at(sql: &mut dyn Sql, moment: Timestamp) -> Result<i64, StoreError> {
-    let size = query_one(sql, "SELECT max(seq) FROM trail_entries", &[], |row| {
-        Ok(row.integer(0).map_or(0, |last| last.saturating_add(1))) // NULL in an empty trail
-    })?;
-    let (mut low, mut high) = (0, size.unwrap_or(0));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let time = query_one(
-            sql,
-            "SELECT time FROM trail_entries WHERE seq >= ?1 ORDER BY seq LIMIT 1",
-            &[Value::Integer(middle)],
-            |row| row.integer(0),
-        )?;
-        if time.is_some_and(|time| time < moment.as_micros()) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
-}
-
-/// The entry at a place in the trail, as the present transaction sees it.
-pub fn entry_at(sql: &mut dyn Sql, seq: u64) -> Result<Option<Entry>, StoreError> {
-    let seq = i64::try_from(seq).unwrap_or(i64::MAX);
-    let statement = format!("SELECT {COLUMNS} FROM trail_entries e WHERE e.seq = ?1");
-    query_one(sql, &statement, &[Value::Integer(seq)], read_entry)
-}
-
 fn fields_match(query: &Query, entry: &Entry) -> bool {
     serde_json::from_str(&entry.body)
         .is_ok_and(|body| query.fields.iter().all(|field| field.matches(&body)))
-}
-
-pub(crate) fn read_entry(row: &dyn Row) -> Result<Entry, StoreError> {
-    fn parsed<T: std::str::FromStr>(row: &dyn Row, column: usize) -> Result<T, StoreError> {
-        row.text(column)?.parse().map_err(|_| damaged(row, column))
-    }
-    fn damaged(row: &dyn Row, column: usize) -> StoreError {
-        let seq = row.integer(0).unwrap_or(-1);
-        StoreError::corrupted(
-            "the trail",
-            format!("column {column} of entry {seq} cannot be read"),
-        )
-    }
-    fn hash(row: &dyn Row, column: usize) -> Result<Option<Digest>, StoreError> {
-        row.bytes(column)?
-            .map(Digest::from_slice)
-            .transpose()
-            .map_err(|_| damaged(row, column))
-    }
-    Ok(Entry {
-        seq: u64::try_from(row.integer(0)?).map_err(|_| damaged(row, 0))?,
-        id: parsed(row, 1)?,
-        time: Timestamp::from_micros(row.integer(2)?),
-        stream: parsed(row, 3)?,
-        actor: parsed(row, 4)?,
-        kind: parsed(row, 5)?,
-        action_id: match row.optional_text(6)? {
-            None => None,
-            Some(text) => Some(text.parse().map_err(|_| damaged(row, 6))?),
-        },
-        body: row.text(7)?.to_owned(),
-        prev_hash: hash(row, 8)?,
-        hash: hash(row, 9)?.ok_or_else(|| damaged(row, 9))?,
-    })
 }

@@ -2,18 +2,22 @@
 //! code, its place and what to do next.
 
 mod control;
+mod database;
+mod file;
 mod progress;
+mod state;
+mod store;
+mod trail;
 
 use std::error::Error;
 use std::path::PathBuf;
 
 use safepoint_authority::DenialCode;
 use safepoint_control::{ControlError, HttpsError};
-use safepoint_database::{AddressError, DatabaseError};
 use safepoint_model::yaml::YamlError;
 use safepoint_model::{Code, Exit};
 use safepoint_progress::ProgressError;
-use safepoint_state::{Ending, StateError};
+use safepoint_state::StateError;
 use safepoint_store::{LocationError, StoreError};
 use safepoint_trail::TrailError;
 use safepoint_trail::cosign::WitnessError;
@@ -216,9 +220,9 @@ fn explain(error: &CliError) -> Explanation {
             None,
             hint("for example `--store sqlite:/path/to/store.db`"),
         ),
-        CliError::Store(error) => explain_store(error),
-        CliError::Trail(error) => explain_trail(error),
-        CliError::State(error) => explain_state(error),
+        CliError::Store(error) => store::explain(error),
+        CliError::Trail(error) => trail::explain(error),
+        CliError::State(error) => state::explain(error),
         CliError::Control(error) => control::explain(error),
         CliError::Progress(error) => progress::explain(error),
         CliError::Taxonomy(fault) => (
@@ -252,7 +256,11 @@ fn explain(error: &CliError) -> Explanation {
             None,
             hint("check the address; what was sent can be sent again, since ids stay the same"),
         ),
-        CliError::Witness(error) => (Code::WitnessRefused, None, hint(explain_witness(error))),
+        CliError::Witness(error) => (
+            Code::WitnessRefused,
+            None,
+            hint(trail::explain_witness(error)),
+        ),
         CliError::File { path, error, .. } => {
             let code = match error.kind() {
                 std::io::ErrorKind::NotFound => Code::NotFound,
@@ -265,7 +273,7 @@ fn explain(error: &CliError) -> Explanation {
             )
         }
         CliError::Out(error) => {
-            let (_, location, _) = explain_store(error);
+            let (_, location, _) = store::explain(error);
             (
                 Code::Output,
                 location,
@@ -274,475 +282,4 @@ fn explain(error: &CliError) -> Explanation {
         }
         CliError::Output(_) | CliError::Json(_) => (Code::Output, None, None),
     }
-}
-
-fn explain_store(error: &StoreError) -> Explanation {
-    let (code, suggestion) = match error {
-        StoreError::Location(_) => (
-            Code::InvalidInput,
-            "for example `--store sqlite:/path/to/store.db`",
-        ),
-        StoreError::Locked { .. } => (
-            Code::StoreLocked,
-            "wait for the other process to end, then try again",
-        ),
-        StoreError::ReadOnly { .. } => (
-            Code::StoreReadOnly,
-            "make it writable, or choose another store with `--store`",
-        ),
-        StoreError::Full { .. } => (
-            Code::StoreFull,
-            "make room on that disk, then try again: nothing was half-written",
-        ),
-        StoreError::Corrupted { .. } => (
-            Code::StoreCorrupted,
-            "restore the store from a backup; `safepoint trail verify` then tells whether it is whole",
-        ),
-        StoreError::Foreign { .. } => (
-            Code::StoreForeign,
-            "choose another file or database with `--store`",
-        ),
-        StoreError::Newer { .. } => (Code::StoreNewer, "use the newer Safepoint for this store"),
-        StoreError::Unreachable { .. } => (
-            Code::StoreUnreachable,
-            "check the address, and that the server runs",
-        ),
-        StoreError::Unconfirmed { .. } => (
-            Code::StoreUnconfirmed,
-            "look whether it is there before you do it again: `safepoint trail list --last 20`",
-        ),
-        StoreError::File { .. } | StoreError::Statement { .. } | StoreError::Column { .. } => {
-            (Code::StoreFailed, "the cause above says what failed")
-        }
-        StoreError::DepotRefused { .. } => (
-            Code::DepotRefused,
-            "nothing was changed: check the credentials in `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, and what they may do",
-        ),
-        StoreError::DepotForeign { .. } => (
-            Code::DepotForeign,
-            "nothing was changed: give each store a bucket or a prefix of its own in `SAFEPOINT_OBJECTS`",
-        ),
-        StoreError::DepotUnsafe { .. } => (
-            Code::DepotUnsafe,
-            "nothing was changed: use a server that heeds `If-None-Match` when an object is put",
-        ),
-        StoreError::LeaseLost { .. } => (
-            Code::StoreLocked,
-            "nothing is lost: the other process goes on with it",
-        ),
-        StoreError::AfterCommit(_) => (
-            Code::StoreUnconfirmed,
-            "it is in the trail all the same; mend the cause above, and the next write catches up",
-        ),
-        StoreError::Seal(_) => (
-            Code::TrailTampered,
-            "`safepoint trail verify` names the first bad entry",
-        ),
-    };
-    let location = match error {
-        StoreError::Locked { place, .. }
-        | StoreError::ReadOnly { place, .. }
-        | StoreError::Full { place, .. }
-        | StoreError::Corrupted { place, .. }
-        | StoreError::Foreign { place }
-        | StoreError::Newer { place, .. }
-        | StoreError::Unreachable { place, .. }
-        | StoreError::Unconfirmed { place, .. }
-        | StoreError::DepotRefused { place, .. }
-        | StoreError::DepotForeign { place, .. }
-        | StoreError::DepotUnsafe { place, .. }
-        | StoreError::Statement { place, .. } => Some(place.clone()),
-        StoreError::File { path, .. } => Some(path.display().to_string()),
-        StoreError::Location(_)
-        | StoreError::Column { .. }
-        | StoreError::LeaseLost { .. }
-        | StoreError::AfterCommit(_)
-        | StoreError::Seal(_) => None,
-    };
-    (code, location, Some(suggestion.to_owned()))
-}
-
-fn explain_witness(error: &WitnessError) -> &'static str {
-    match error {
-        WitnessError::OtherSize(_) => {
-            "it is more than this trail has, or changes all the time: `safepoint trail verify` checks the trail"
-        }
-        WitnessError::Fork | WitnessError::NotConsistent => {
-            "`safepoint trail verify` checks this trail; ask the witness's operator what it has seen"
-        }
-        WitnessError::UnknownLog | WitnessError::UnknownKey => {
-            "`safepoint trail head --json` prints the key that its operator needs"
-        }
-        WitnessError::Status(_) | WitnessError::Shape(_) => {
-            "check that the address is the one below which the witness has `add-checkpoint`"
-        }
-        WitnessError::Unsigned(_) => "check that `--key` is the key of this witness",
-    }
-}
-
-fn explain_trail(error: &TrailError) -> Explanation {
-    let hint = |text: &str| Some(text.to_owned());
-    match error {
-        TrailError::Store(error) => explain_store(error),
-        TrailError::Tampered(bad) => (
-            Code::TrailTampered,
-            Some(
-                bad.id
-                    .clone()
-                    .unwrap_or_else(|| format!("entry {}", bad.seq)),
-            ),
-            hint(
-                "`safepoint trail verify` checks all of it; nothing is signed on top of an end that cannot be trusted",
-            ),
-        ),
-        TrailError::KeyMissing { path, .. } => (
-            Code::KeyMissing,
-            Some(path.display().to_string()),
-            hint("copy the key file from the machine that began this trail"),
-        ),
-        TrailError::KeyUnreadable { path, .. } => (
-            Code::KeyMissing,
-            Some(path.display().to_string()),
-            hint("make it readable for yourself, and for nobody else"),
-        ),
-        TrailError::KeyInvalid { path, .. } => (
-            Code::KeyInvalid,
-            Some(path.display().to_string()),
-            hint("restore the key file from a backup"),
-        ),
-        TrailError::KeyOther { path, .. } => (
-            Code::KeyInvalid,
-            Some(path.display().to_string()),
-            hint(
-                "nothing was changed: all machines that share a store need the same key file in `SAFEPOINT_KEY`",
-            ),
-        ),
-        TrailError::StoreLost { place, .. } => (
-            Code::StoreLost,
-            Some(place.clone()),
-            hint(
-                "restore it from a backup, or run `safepoint init --start-anew` to begin a new trail that records the loss",
-            ),
-        ),
-        TrailError::Tiles { path, .. } => (
-            Code::InvalidInput,
-            Some(path.display().to_string()),
-            hint("name an empty directory, or one that holds tiles of this trail"),
-        ),
-        TrailError::Body(_) => (
-            Code::InvalidInput,
-            None,
-            hint("numbers must be finite and integers within ±(2^53 − 1)"),
-        ),
-        TrailError::ReservedField => (
-            Code::InvalidInput,
-            None,
-            hint("give the field another name"),
-        ),
-        TrailError::Head(_) => (
-            Code::TrailTampered,
-            None,
-            hint("`safepoint trail verify` says what is wrong"),
-        ),
-        TrailError::NotFound(what) => (
-            Code::NotFound,
-            Some(what.clone()),
-            hint("`safepoint trail list` shows what there is"),
-        ),
-        TrailError::Ambiguous { prefix, .. } => (
-            Code::Ambiguous,
-            Some(prefix.clone()),
-            hint("give more of its characters"),
-        ),
-        TrailError::Entropy(_) => (Code::Internal, None, None),
-    }
-}
-
-fn explain_state(error: &StateError) -> Explanation {
-    let hint = |text: &str| Some(text.to_owned());
-    match error {
-        StateError::File { path, error, .. } => explain_file(path, error),
-        StateError::Damaged { path, .. } => (
-            Code::StoreCorrupted,
-            Some(path.display().to_string()),
-            hint(
-                "restore the object store from a backup; `safepoint verify ID` tells which checkpoints are whole",
-            ),
-        ),
-        StateError::Missing { id } => (
-            Code::StoreCorrupted,
-            Some(id.to_string()),
-            hint("restore the object store from a backup"),
-        ),
-        StateError::Unrestorable { id, .. } => (
-            Code::RollbackFailed,
-            Some(id.clone()),
-            hint(
-                "the tree is untouched; `safepoint list` shows other checkpoints, `safepoint verify ID` tells whether one is whole",
-            ),
-        ),
-        StateError::Torn { path } => (
-            Code::FileUnstable,
-            Some(path.display().to_string()),
-            hint(
-                "wait until the program that writes it is done, or leave it out with `exclude` in safepoint.yaml",
-            ),
-        ),
-        StateError::Changed { paths } => (
-            Code::FileUnstable,
-            paths.first().map(|path| path.display().to_string()),
-            hint("look at what was changed there, and do it again"),
-        ),
-        StateError::EmptyScope { scope } => (
-            Code::ScopeEmpty,
-            Some(scope.clone()),
-            hint(if scope.starts_with("state:") {
-                "check the spelling, or give it a value: `safepoint checkpoint --state NAME=JSON`"
-            } else if scope.contains("://") {
-                "check the spelling: the server knows no such database"
-            } else {
-                "check the spelling; a scope is relative to the directory you are in"
-            }),
-        ),
-        StateError::BadScope { scope, .. } => (
-            Code::ScopeInvalid,
-            Some(scope.clone()),
-            hint("a scope is a file, a directory or a pattern inside the workspace"),
-        ),
-        StateError::NotFound { name, .. } => (
-            Code::NotFound,
-            Some(name.clone()),
-            hint("`safepoint list` shows the checkpoints, `safepoint log` the actions"),
-        ),
-        StateError::Ambiguous { prefix, .. } => (
-            Code::Ambiguous,
-            Some(prefix.clone()),
-            hint("give more of its characters"),
-        ),
-        StateError::Expired { id, .. } => (
-            Code::CheckpointExpired,
-            Some(id.clone()),
-            hint("it can still be restored: add `--expired`"),
-        ),
-        StateError::Conflict { conflicts } => (
-            Code::Conflict,
-            conflicts
-                .first()
-                .map(|conflict| safepoint_state::path::display(&conflict.path)),
-            hint(
-                "nothing was changed; undo the later change first, or roll back the whole file with `safepoint rollback ID PATH`",
-            ),
-        ),
-        StateError::Busy { .. } => (
-            Code::Busy,
-            None,
-            hint("wait for the other process to end, then try again"),
-        ),
-        StateError::CapReached { .. } => (
-            Code::StoreCapReached,
-            None,
-            hint("`safepoint gc` gives space back; `object_cap` in your settings raises the cap"),
-        ),
-        StateError::OtherWorkspace { theirs, .. } => (
-            Code::OtherWorkspace,
-            Some(theirs.display().to_string()),
-            hint("leave out `-C` to restore it where it was made"),
-        ),
-        StateError::NotIdentical { .. } => (
-            Code::RollbackFailed,
-            None,
-            hint("`safepoint redo` brings back what was there before"),
-        ),
-        StateError::Unsupported(_) => (Code::Unsupported, None, None),
-        StateError::NotCollected => (
-            Code::Unsupported,
-            None,
-            hint("nothing was changed: what is in the bucket stays there"),
-        ),
-        StateError::NoLeave { .. } => (Code::ConstraintViolated, None, None),
-        StateError::CheckpointRequired { checkpoint, .. } => (
-            Code::CheckpointRequired,
-            Some(checkpoint.clone()).filter(|given| !given.is_empty()),
-            hint(
-                "nothing was changed; `safepoint checkpoint` makes one, or add `--auto-checkpoint`",
-            ),
-        ),
-        StateError::OutOfReach { target } => (
-            Code::CheckpointRequired,
-            Some(target.clone()),
-            hint("nothing was changed; name something inside the workspace and its checkpoint"),
-        ),
-        StateError::Protected { path, .. } => (
-            Code::ConstraintViolated,
-            Some(path.clone()),
-            hint("nothing was changed"),
-        ),
-        StateError::BadTarget { target, .. } => (
-            Code::TargetInvalid,
-            Some(target.clone()),
-            hint("a target is a path, `state:NAME`, or the address of a database"),
-        ),
-        StateError::Inapplicable {
-            target, suggestion, ..
-        } => (
-            Code::OperationFailed,
-            Some(target.clone()),
-            Some(match suggestion.is_empty() {
-                true => "nothing was changed".to_owned(),
-                false => format!("nothing was changed; {suggestion}"),
-            }),
-        ),
-        StateError::TargetLocked { path } => (
-            Code::TargetLocked,
-            Some(path.display().to_string()),
-            hint("nothing was changed; try again when the other process releases its lock"),
-        ),
-        StateError::CommandFailed {
-            command, ending, ..
-        } => (
-            stopped(*ending).unwrap_or(Code::CommandFailed),
-            Some(command.clone()),
-            hint("what it had done inside the scope was rolled back"),
-        ),
-        StateError::CheckFailed { check, ending, .. } => (
-            stopped(*ending).unwrap_or(Code::VerificationFailed),
-            Some(check.clone()),
-            hint(
-                "everything is as it was, and the checkpoint is still good; `--keep-failed` keeps such a change",
-            ),
-        ),
-        StateError::SideEffects { paths } => (
-            Code::ConstraintViolated,
-            paths.first().cloned(),
-            hint("everything is as it was; without `--strict` this is only told"),
-        ),
-        StateError::Database(error) => explain_database(error),
-        StateError::Provider {
-            key,
-            command,
-            ending,
-            ..
-        } => (
-            stopped(*ending).unwrap_or(Code::ProviderFailed),
-            Some(format!("state:{key}")),
-            Some(format!("run `{command}` by hand to see what is wrong")),
-        ),
-        StateError::Git(_) => (
-            Code::GitFailed,
-            None,
-            hint("`--type file_backup` does without git"),
-        ),
-        StateError::Seal(_) => (
-            Code::SealFailed,
-            None,
-            hint("give the key with `--identity FILE`"),
-        ),
-        StateError::Store(error) => explain_store(error),
-        StateError::Trail(error) => explain_trail(error),
-        StateError::Entropy(_) => (Code::Internal, None, None),
-    }
-}
-
-/// The code of a program that did not end by itself, whatever it was for.
-fn stopped(ending: Ending) -> Option<Code> {
-    match ending {
-        Ending::ByItself => None,
-        Ending::Interrupted => Some(Code::Interrupted),
-        Ending::TimedOut => Some(Code::TimedOut),
-    }
-}
-
-fn explain_database(error: &DatabaseError) -> Explanation {
-    let hint = |text: &str| Some(text.to_owned());
-    match error {
-        DatabaseError::Address(AddressError::Password) => (
-            Code::InvalidInput,
-            None,
-            hint(
-                "leave it out, and set `PGPASSWORD` or `MYSQL_PWD`, or write it into `~/.pgpass` or `~/.my.cnf`; or name a variable that holds the address: `env:DATABASE_URL`",
-            ),
-        ),
-        DatabaseError::Address(_) => (
-            Code::InvalidInput,
-            None,
-            hint("behind `#` some tables can be named: `postgres://me@host/shop#users,audit.*`"),
-        ),
-        DatabaseError::Unreachable { address, .. } => (
-            Code::DatabaseFailed,
-            Some(address.clone()),
-            hint("check the address, and that the server runs"),
-        ),
-        DatabaseError::Refused { address, .. } => (
-            Code::DatabaseRefused,
-            Some(address.clone()),
-            hint("set `PGPASSWORD` or `MYSQL_PWD`, or write it into `~/.pgpass` or `~/.my.cnf`"),
-        ),
-        DatabaseError::Lost { address, .. } => (
-            Code::DatabaseFailed,
-            Some(address.clone()),
-            hint("the database is as it was; try again when the server answers"),
-        ),
-        DatabaseError::MissingTool { tool, package } => (
-            Code::ToolMissing,
-            Some(tool.clone()),
-            Some(format!("install it: `apt-get install {package}`")),
-        ),
-        DatabaseError::OldTool { tool, server, .. } => (
-            Code::ToolMissing,
-            Some(tool.clone()),
-            Some(format!(
-                "install the version that belongs to {server}, or a newer one"
-            )),
-        ),
-        DatabaseError::Tool { tool, .. } => (
-            Code::DatabaseFailed,
-            Some(tool.clone()),
-            hint("the database is as it was"),
-        ),
-        DatabaseError::Locked { address } => (
-            Code::DatabaseLocked,
-            Some(address.clone()),
-            hint("nothing was changed; try again when the other connection is done"),
-        ),
-        DatabaseError::NotFound { name, .. } => (
-            Code::ScopeEmpty,
-            Some(name.clone()),
-            hint("check the spelling"),
-        ),
-        DatabaseError::Sql { .. } | DatabaseError::PartlyKept { .. } => {
-            (Code::OperationFailed, None, hint("everything is as it was"))
-        }
-        DatabaseError::Unsupported { address, .. }
-        | DatabaseError::NotIdentical { address, .. } => (
-            Code::DatabaseFailed,
-            Some(address.clone()),
-            hint("the database is as it was"),
-        ),
-        DatabaseError::File { path, error, .. } => explain_file(path, error),
-        DatabaseError::Kept(_) => (Code::StoreFailed, None, None),
-    }
-}
-
-fn explain_file(path: &std::path::Path, error: &std::io::Error) -> Explanation {
-    use std::io::ErrorKind;
-    let (code, hint) = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
-            Code::StoreFull,
-            "make room on that disk, then try again: nothing was half-written",
-        ),
-        ErrorKind::ReadOnlyFilesystem => (
-            Code::StoreReadOnly,
-            "make it writable, or work on a copy that is",
-        ),
-        ErrorKind::PermissionDenied => (
-            Code::FileFailed,
-            "check who may read and write it, or leave it out with `exclude` in safepoint.yaml",
-        ),
-        _ => (Code::FileFailed, "the cause above says what failed"),
-    };
-    (
-        code,
-        Some(path.display().to_string()),
-        Some(hint.to_owned()),
-    )
 }

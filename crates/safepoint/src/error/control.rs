@@ -6,7 +6,7 @@ use safepoint_gates::Refusal;
 use safepoint_gates::load::Problem;
 use safepoint_model::Code;
 
-use super::{Explanation, explain_file, explain_store, explain_trail};
+use super::{Explanation, file, store, trail};
 
 pub(super) fn explain(error: &ControlError) -> Explanation {
     let hint = |text: &str| Some(text.to_owned());
@@ -22,7 +22,7 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
                 Some(path.display().to_string()),
                 hint("an atlas is UTF-8 text"),
             ),
-            _ => explain_file(path, error),
+            _ => file::explain(path, error),
         },
         ControlError::Atlas { path, problems, .. } => {
             let place = problems.first().and_then(|problem| problem.place);
@@ -104,7 +104,7 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
             Some(id.clone()),
             hint("start another session"),
         ),
-        ControlError::State(error) => super::explain_state(error),
+        ControlError::State(error) => super::state::explain(error),
         ControlError::Proposal { .. } => (Code::InvalidInput, None, None),
         ControlError::Canonical(_) => (
             Code::InvalidInput,
@@ -177,8 +177,8 @@ pub(super) fn explain(error: &ControlError) -> Explanation {
                 suggestion.clone(),
             )
         }
-        ControlError::Store(error) => explain_store(error),
-        ControlError::Trail(error) => explain_trail(error),
+        ControlError::Store(error) => store::explain(error),
+        ControlError::Trail(error) => trail::explain(error),
         ControlError::TokenExists { name } => (
             Code::Conflict,
             Some(name.clone()),

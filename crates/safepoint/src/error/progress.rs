@@ -3,7 +3,7 @@
 use safepoint_model::Code;
 use safepoint_progress::ProgressError;
 
-use super::{Explanation, explain_store, explain_trail};
+use super::{Explanation, store, trail};
 
 pub(super) fn explain(error: &ProgressError) -> Explanation {
     let hint = |text: &str| Some(text.to_owned());
@@ -59,9 +59,9 @@ pub(super) fn explain(error: &ProgressError) -> Explanation {
             None,
             hint("numbers must be finite and integers within ±(2^53 − 1)"),
         ),
-        ProgressError::State(error) => super::explain_state(error),
-        ProgressError::Store(error) => explain_store(error),
-        ProgressError::Trail(error) => explain_trail(error),
+        ProgressError::State(error) => super::state::explain(error),
+        ProgressError::Store(error) => store::explain(error),
+        ProgressError::Trail(error) => trail::explain(error),
         ProgressError::Entropy(_) => (Code::Internal, None, None),
     }
 }

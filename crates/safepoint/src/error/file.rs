@@ -1,0 +1,30 @@
+//! Errors of files, explained.
+
+use std::io::ErrorKind;
+
+use safepoint_model::Code;
+
+use super::Explanation;
+
+pub(super) fn explain(path: &std::path::Path, error: &std::io::Error) -> Explanation {
+    let (code, hint) = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
+            Code::StoreFull,
+            "make room on that disk, then try again: nothing was half-written",
+        ),
+        ErrorKind::ReadOnlyFilesystem => (
+            Code::StoreReadOnly,
+            "make it writable, or work on a copy that is",
+        ),
+        ErrorKind::PermissionDenied => (
+            Code::FileFailed,
+            "check who may read and write it, or leave it out with `exclude` in safepoint.yaml",
+        ),
+        _ => (Code::FileFailed, "the cause above says what failed"),
+    };
+    (
+        code,
+        Some(path.display().to_string()),
+        Some(hint.to_owned()),
+    )
+}

@@ -1,0 +1,200 @@
+//! Errors of checkpoints, changes and roll backs, explained.
+
+use safepoint_model::Code;
+use safepoint_state::{Ending, StateError};
+
+use super::{Explanation, database, file, store, trail};
+
+pub(super) fn explain(error: &StateError) -> Explanation {
+    let hint = |text: &str| Some(text.to_owned());
+    match error {
+        StateError::File { path, error, .. } => file::explain(path, error),
+        StateError::Damaged { path, .. } => (
+            Code::StoreCorrupted,
+            Some(path.display().to_string()),
+            hint(
+                "restore the object store from a backup; `safepoint verify ID` tells which checkpoints are whole",
+            ),
+        ),
+        StateError::Missing { id } => (
+            Code::StoreCorrupted,
+            Some(id.to_string()),
+            hint("restore the object store from a backup"),
+        ),
+        StateError::Unrestorable { id, .. } => (
+            Code::RollbackFailed,
+            Some(id.clone()),
+            hint(
+                "the tree is untouched; `safepoint list` shows other checkpoints, `safepoint verify ID` tells whether one is whole",
+            ),
+        ),
+        StateError::Torn { path } => (
+            Code::FileUnstable,
+            Some(path.display().to_string()),
+            hint(
+                "wait until the program that writes it is done, or leave it out with `exclude` in safepoint.yaml",
+            ),
+        ),
+        StateError::Changed { paths } => (
+            Code::FileUnstable,
+            paths.first().map(|path| path.display().to_string()),
+            hint("look at what was changed there, and do it again"),
+        ),
+        StateError::EmptyScope { scope } => (
+            Code::ScopeEmpty,
+            Some(scope.clone()),
+            hint(if scope.starts_with("state:") {
+                "check the spelling, or give it a value: `safepoint checkpoint --state NAME=JSON`"
+            } else if scope.contains("://") {
+                "check the spelling: the server knows no such database"
+            } else {
+                "check the spelling; a scope is relative to the directory you are in"
+            }),
+        ),
+        StateError::BadScope { scope, .. } => (
+            Code::ScopeInvalid,
+            Some(scope.clone()),
+            hint("a scope is a file, a directory or a pattern inside the workspace"),
+        ),
+        StateError::NotFound { name, .. } => (
+            Code::NotFound,
+            Some(name.clone()),
+            hint("`safepoint list` shows the checkpoints, `safepoint log` the actions"),
+        ),
+        StateError::Ambiguous { prefix, .. } => (
+            Code::Ambiguous,
+            Some(prefix.clone()),
+            hint("give more of its characters"),
+        ),
+        StateError::Expired { id, .. } => (
+            Code::CheckpointExpired,
+            Some(id.clone()),
+            hint("it can still be restored: add `--expired`"),
+        ),
+        StateError::Conflict { conflicts } => (
+            Code::Conflict,
+            conflicts
+                .first()
+                .map(|conflict| safepoint_state::path::display(&conflict.path)),
+            hint(
+                "nothing was changed; undo the later change first, or roll back the whole file with `safepoint rollback ID PATH`",
+            ),
+        ),
+        StateError::Busy { .. } => (
+            Code::Busy,
+            None,
+            hint("wait for the other process to end, then try again"),
+        ),
+        StateError::CapReached { .. } => (
+            Code::StoreCapReached,
+            None,
+            hint("`safepoint gc` gives space back; `object_cap` in your settings raises the cap"),
+        ),
+        StateError::OtherWorkspace { theirs, .. } => (
+            Code::OtherWorkspace,
+            Some(theirs.display().to_string()),
+            hint("leave out `-C` to restore it where it was made"),
+        ),
+        StateError::NotIdentical { .. } => (
+            Code::RollbackFailed,
+            None,
+            hint("`safepoint redo` brings back what was there before"),
+        ),
+        StateError::Unsupported(_) => (Code::Unsupported, None, None),
+        StateError::NotCollected => (
+            Code::Unsupported,
+            None,
+            hint("nothing was changed: what is in the bucket stays there"),
+        ),
+        StateError::NoLeave { .. } => (Code::ConstraintViolated, None, None),
+        StateError::CheckpointRequired { checkpoint, .. } => (
+            Code::CheckpointRequired,
+            Some(checkpoint.clone()).filter(|given| !given.is_empty()),
+            hint(
+                "nothing was changed; `safepoint checkpoint` makes one, or add `--auto-checkpoint`",
+            ),
+        ),
+        StateError::OutOfReach { target } => (
+            Code::CheckpointRequired,
+            Some(target.clone()),
+            hint("nothing was changed; name something inside the workspace and its checkpoint"),
+        ),
+        StateError::Protected { path, .. } => (
+            Code::ConstraintViolated,
+            Some(path.clone()),
+            hint("nothing was changed"),
+        ),
+        StateError::BadTarget { target, .. } => (
+            Code::TargetInvalid,
+            Some(target.clone()),
+            hint("a target is a path, `state:NAME`, or the address of a database"),
+        ),
+        StateError::Inapplicable {
+            target, suggestion, ..
+        } => (
+            Code::OperationFailed,
+            Some(target.clone()),
+            Some(match suggestion.is_empty() {
+                true => "nothing was changed".to_owned(),
+                false => format!("nothing was changed; {suggestion}"),
+            }),
+        ),
+        StateError::TargetLocked { path } => (
+            Code::TargetLocked,
+            Some(path.display().to_string()),
+            hint("nothing was changed; try again when the other process releases its lock"),
+        ),
+        StateError::CommandFailed {
+            command, ending, ..
+        } => (
+            stopped(*ending).unwrap_or(Code::CommandFailed),
+            Some(command.clone()),
+            hint("what it had done inside the scope was rolled back"),
+        ),
+        StateError::CheckFailed { check, ending, .. } => (
+            stopped(*ending).unwrap_or(Code::VerificationFailed),
+            Some(check.clone()),
+            hint(
+                "everything is as it was, and the checkpoint is still good; `--keep-failed` keeps such a change",
+            ),
+        ),
+        StateError::SideEffects { paths } => (
+            Code::ConstraintViolated,
+            paths.first().cloned(),
+            hint("everything is as it was; without `--strict` this is only told"),
+        ),
+        StateError::Database(error) => database::explain(error),
+        StateError::Provider {
+            key,
+            command,
+            ending,
+            ..
+        } => (
+            stopped(*ending).unwrap_or(Code::ProviderFailed),
+            Some(format!("state:{key}")),
+            Some(format!("run `{command}` by hand to see what is wrong")),
+        ),
+        StateError::Git(_) => (
+            Code::GitFailed,
+            None,
+            hint("`--type file_backup` does without git"),
+        ),
+        StateError::Seal(_) => (
+            Code::SealFailed,
+            None,
+            hint("give the key with `--identity FILE`"),
+        ),
+        StateError::Store(error) => store::explain(error),
+        StateError::Trail(error) => trail::explain(error),
+        StateError::Entropy(_) => (Code::Internal, None, None),
+    }
+}
+
+/// The code of a program that did not end by itself, whatever it was for.
+fn stopped(ending: Ending) -> Option<Code> {
+    match ending {
+        Ending::ByItself => None,
+        Ending::Interrupted => Some(Code::Interrupted),
+        Ending::TimedOut => Some(Code::TimedOut),
+    }
+}
