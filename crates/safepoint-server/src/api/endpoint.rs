@@ -303,7 +303,6 @@ mod tests {
     use crate::api::{Called, Reading};
     use crate::commands::{Answer, Role};
 
-    /// What becomes of the key of a request to which a command says this.
     #[test]
     fn su_07_a_key_has_visible_characters_alone() {
         let key = |text: &str| {
@@ -316,6 +315,7 @@ mod tests {
         }
     }
 
+    /// What becomes of the key of a request to which a command says this.
     fn key_of_what_ends(exit: u8, code: &str, recorded: bool) -> Vec<&'static str> {
         let document = json!({"error": {"code": code, "message": "so it is"}});
         let nobody = Nobody {
