@@ -455,6 +455,54 @@ fn su_07_what_a_server_does_not_offer_is_said_and_changes_nothing() {
     );
 }
 
+/// A workspace with a directory of its own at the server, whose agent wrote `notes` and is done.
+fn work(office: &TestEnv, parent: &str, notes: &str) -> String {
+    let create = ["workspace", "create", "--directive", "work", "--isolated"];
+    let place = ["--parent", parent, "--role", "worker"];
+    let made = office.json(&[&create[..], &place].concat());
+    let [id, token, path] = ["workspace_id", "token", "path"].map(|name| text(&made[name]));
+    fs::write(std::path::Path::new(&path).join("notes"), notes).unwrap();
+    let body = r#"{"type": "artifact", "intent": "deliver", "parent": null, "status": "final",
+        "confidence": "high", "payload": {"content": "done", "artifacts": []}}"#;
+    let agent = ["--token", &token];
+    let record = ["workspace", "checkpoint", &id, "--body", body];
+    office.json(&[&record[..], &agent].concat());
+    let signal = ["workspace", "signal", &id, "complete"];
+    office.json(&[&signal[..], &agent].concat());
+    id
+}
+
+#[test]
+fn pr_32_an_operator_elsewhere_takes_work_over_and_decides_a_conflict() {
+    let office = bare();
+    office.write("project/notes", "one\ntwo\nthree\n");
+    passage::add(&office, "ann");
+    let lead = ["--role", "coordinator", "--directive", "lead"];
+    let lead = office.json(&[&["workspace", "create"], &lead[..]].concat());
+    let lead = text(&lead["workspace_id"]);
+    let first = work(&office, &lead, "one\ndeux\nthree\n");
+    let second = work(&office, &lead, "one\nzwei\nthree\n");
+    let ann = token(&office, "ann", &["--role", "operator"]);
+    let server = Server::start(&office, &[]);
+    let desk = machine(&server.address, &ann);
+    let notes = || fs::read_to_string(office.project().join("notes")).unwrap();
+    let done = desk.json(&["workspace", "integrate", &first]);
+    assert_eq!(done["integration"]["result"], "success", "{done:#}");
+    assert_eq!(notes(), "one\ndeux\nthree\n");
+    // What is always so there may be said, too.
+    let (code, held) = run(&desk, &["workspace", "integrate", &second, "--no-tui"]);
+    assert_eq!(code, 9, "{held:#}");
+    assert_eq!(held["integration"]["conflicts"][0]["id"], "c1", "{held:#}");
+    let resolve = ["workspace", "resolve", &second, "c1", "--use", "theirs"];
+    let done = desk.json(&resolve);
+    assert_eq!(
+        done["integration"]["result"], "conflict_resolved",
+        "{done:#}"
+    );
+    assert_eq!(notes(), "one\nzwei\nthree\n");
+    assert!(!desk.project().join("notes").exists());
+}
+
 #[test]
 fn su_09_an_operator_elsewhere_decides_with_a_signature() {
     let (office, server, desk) = team(passage::HELD);

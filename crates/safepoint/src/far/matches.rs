@@ -50,7 +50,9 @@ impl Line {
         let path: Vec<String> = self.path.clone();
         endpoints().filter(move |endpoint| {
             let words = path.iter().map(String::as_str);
-            words.eq(endpoint.form.command.iter().copied())
+            // Behind its name may stand what it is always given there.
+            let command = endpoint.form.command.iter().copied();
+            words.eq(command.take_while(|word| !word.starts_with('-')))
         })
     }
 
@@ -108,6 +110,9 @@ impl Line {
                 continue;
             }
             let Some(field) = field_of(endpoint, arg) else {
+                if endpoint.form.command.contains(&shown(arg).as_str()) {
+                    continue; // given there in any case
+                }
                 // What is set for every command is not asked for by this one.
                 match self.matches.value_source(arg.get_id().as_str()) {
                     Some(ValueSource::CommandLine) => return Ok(Err(shown(arg))),
