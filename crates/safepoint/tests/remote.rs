@@ -437,6 +437,8 @@ fn su_07_what_a_server_does_not_offer_is_said_and_changes_nothing() {
         &["token", "list"][..],
         &["token", "create", "x", "--role", "agent"],
         &["tui"],
+        &["notify", "list"],
+        &["notify", "add", "x", "--desktop"],
         &["trail", "note", "x"],
         &["trail", "list", "--follow"],
         &["permit", "revoke", "prm_x"],

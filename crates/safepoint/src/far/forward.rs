@@ -41,7 +41,7 @@ const WITHOUT_STORE: [&[&str]; 4] = [
 const DECISIONS: [&[&str]; 3] = [&["hold", "approve"], &["hold", "deny"], &["hold", "halt"]];
 
 /// Commands that belong to the machine of the server.
-const OF_THE_SERVER: [&str; 3] = ["serve", "token", "tui"];
+const OF_THE_SERVER: [&str; 4] = ["notify", "serve", "token", "tui"];
 
 /// Runs a command where the store is, if that is a server and the command is about what all
 /// machines share.
