@@ -21,6 +21,7 @@ pub const STATUSES: &[(u16, &str)] = &[
         "It is denied: by a rule, a person, the role of the token, or where it came from",
     ),
     (404, "There is no such thing, or not for this token"),
+    (405, "The path takes another method"),
     (408, "The request did not come in in time"),
     (409, "What is there stands in the way, or does not hold"),
     (413, "The body is too large"),

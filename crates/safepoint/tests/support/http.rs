@@ -42,10 +42,12 @@ impl Reply {
         found.next().map(|(_, value)| value.as_str())
     }
 
-    /// A problem as RFC 9457 has it, with this status.
+    /// A problem as RFC 9457 has it, with this status, which is one that is documented.
     #[track_caller]
     pub(crate) fn problem(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
+        let mut documented = safepoint_server::api::STATUSES.iter();
+        assert!(documented.any(|(known, _)| *known == status), "{status}");
         assert_eq!(
             self.header("content-type"),
             Some("application/problem+json"),

@@ -120,7 +120,7 @@ fn operation(endpoint: &Endpoint, components: &mut Components) -> Value {
         "headers": headers,
         "content": {"application/json": {"schema": components.replies(form.replies)}},
     }});
-    for (status, _) in STATUSES {
+    for (status, _) in answered() {
         let needless = endpoint.method == Method::Get && [408, 413, 415].contains(status);
         if !needless {
             set(
@@ -266,8 +266,14 @@ fn own(path: &str, roles: Option<&[Role]>) -> Value {
     json!({ "get": operation })
 }
 
+/// The problems that an operation can answer with: that a path takes another method is
+/// answered where there is no operation.
+fn answered() -> impl Iterator<Item = &'static (u16, &'static str)> {
+    STATUSES.iter().filter(|(status, _)| *status != 405)
+}
+
 fn responses() -> Value {
-    let each = STATUSES.iter().map(|(status, meaning)| {
+    let each = answered().map(|(status, meaning)| {
         let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/RequestId"}});
         if [429, 503].contains(status) {
             set(&mut headers, "Retry-After", json!({
