@@ -16,7 +16,7 @@ use crate::world::SystemClock;
 /// Arguments of `operator sign`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What is said: `trust BOUNDARY LEVEL`, `permit revoke ID`, `operator add NAME KEY` or `operator remove NAME`
+    /// What is said: `trust BOUNDARY LEVEL`, `permit revoke ID`, `operator add NAME KEY`, `operator remove NAME`, `notify add NAME CHANNEL TOPICS ORIGIN NETWORK` or `notify remove NAME`
     says: String,
     /// Who says it
     #[arg(long, value_name = "NAME", env = "SAFEPOINT_OPERATOR")]
