@@ -606,3 +606,23 @@ fn su_10_a_server_makes_silence_a_denial_while_nobody_asks() {
         .unwrap();
     assert_eq!(silent["body"]["hold_id"], hold.as_str(), "{silent:#}");
 }
+
+#[test]
+fn su_10_a_server_says_whom_it_cannot_tell() {
+    let env = held();
+    let target = ["--slack", "http://127.0.0.1:9/", "--allow-private"];
+    env.json(&[&["notify", "add", "ops"], &target[..]].concat());
+    let mut vaults = fs::read_dir(env.home().join("data/notify")).unwrap();
+    let vault = vaults.next().unwrap().unwrap().path();
+    let (there, away) = (vault.join("ops.json"), env.root().join("ops.json"));
+    fs::rename(&there, &away).unwrap();
+    let server = Server::start(&env, &[]);
+    let told = server.wait_for("targets_untold");
+    let untold = &told.last().unwrap()["detail"];
+    assert_eq!(untold.as_array().map(Vec::len), Some(1), "{untold}");
+    assert_eq!(untold[0]["target"], "ops");
+    assert!(text(&untold[0]["reason"]).contains("not on this machine"));
+    fs::rename(&away, &there).unwrap();
+    let told = server.wait_for("targets_told_again");
+    assert!(!told.iter().any(|it| it["event"] == "targets_untold"));
+}

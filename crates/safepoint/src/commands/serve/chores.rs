@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use safepoint_store::Leases;
 use safepoint_trail::Actor;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::api::Offered;
 use super::program::Program;
@@ -46,17 +46,14 @@ impl Chores {
         std::thread::Builder::new()
             .name("chores".to_owned())
             .spawn(move || {
-                let mut before = None;
+                let mut told = Told::default();
                 let mut number = 0;
                 while let Err(RecvTimeoutError::Timeout) = gone.recv_timeout(PAUSE) {
                     number += 1;
-                    let wrong = round(&offered.program, &leases, number).err();
-                    let wrong = wrong.map(|error| error.to_string());
-                    // A database that is away for an hour is told of once.
-                    if wrong != before {
-                        offered.log.tell(line(wrong.as_deref()));
+                    let round = round(&offered.program, &leases, number);
+                    for line in told.lines(round) {
+                        offered.log.tell(line);
                     }
-                    before = wrong;
                 }
                 // Another need not wait for its end.
                 if let Ok(Some(lease)) = leases.take(WORK.0, WORK.1) {
@@ -67,9 +64,13 @@ impl Chores {
     }
 }
 
-fn round(program: &Program, leases: &Leases, number: u64) -> Result<(), CliError> {
+/// Those who cannot be told from here, and why.
+type Untold = Vec<(String, String)>;
+
+/// One round, if it is ours.
+fn round(program: &Program, leases: &Leases, number: u64) -> Result<Option<Untold>, CliError> {
     if leases.take(WORK.0, WORK.1)?.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let served = Served {
         trail: program.trail.clone(),
@@ -87,21 +88,81 @@ fn round(program: &Program, leases: &Leases, number: u64) -> Result<(), CliError
     )?;
     program.progress.deliver()?;
     program.progress.tick()?;
-    notify::deliver::round(&context, &program.control)?;
+    let (_, _, report) = notify::deliver::round(&context, &program.control)?;
     if number.is_multiple_of(ROUNDS_OF_WAITING) {
         program.control.forget_visits()?;
         program.trail.publish()?;
     }
-    Ok(())
+    Ok(Some(report.unusable))
 }
 
-fn line(wrong: Option<&str>) -> Map<String, Value> {
-    let (event, detail) = match wrong {
-        Some(wrong) => ("chores_failed", wrong.into()),
-        None => ("chores_work_again", Value::Null),
-    };
+/// What the log has of the rounds so far: a database that is away for an hour is told of
+/// once, and not with every round.
+#[derive(Default)]
+struct Told {
+    wrong: Option<String>,
+    untold: Untold,
+}
+
+impl Told {
+    /// What is new after a round.
+    fn lines(&mut self, round: Result<Option<Untold>, CliError>) -> Vec<Map<String, Value>> {
+        let (wrong, untold) = match round {
+            Ok(untold) => (None, untold),
+            Err(error) => (Some(error.to_string()), None),
+        };
+        let mut lines = Vec::new();
+        if wrong != self.wrong {
+            lines.push(match &wrong {
+                Some(wrong) => line("chores_failed", json!(wrong)),
+                None => line("chores_work_again", Value::Null),
+            });
+            self.wrong = wrong;
+        }
+        // A round that was not ours, or was cut off, says nothing about them.
+        if let Some(untold) = untold.filter(|untold| *untold != self.untold) {
+            let each = untold.iter();
+            let each = each.map(|(target, reason)| json!({ "target": target, "reason": reason }));
+            lines.push(match untold.is_empty() {
+                false => line("targets_untold", each.collect()),
+                true => line("targets_told_again", Value::Null),
+            });
+            self.untold = untold;
+        }
+        lines
+    }
+}
+
+fn line(event: &str, detail: Value) -> Map<String, Value> {
     let mut line = Map::new();
     line.insert("event".to_owned(), event.into());
     line.insert("detail".to_owned(), detail);
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn su_10_what_a_server_cannot_do_is_logged_once_and_its_end_too() {
+        let mut told = Told::default();
+        let mut events = |round| -> Vec<Value> {
+            let lines = told.lines(round).into_iter();
+            lines.map(|mut line| line["event"].take()).collect()
+        };
+        let away = || Err(CliError::Usage("it is away".to_owned()));
+        let without = |name: &str| Ok(Some(vec![(name.to_owned(), "no file".to_owned())]));
+        let nothing = || Ok(Some(Vec::new()));
+        assert_eq!(events(nothing()), [""; 0]);
+        assert_eq!(events(without("ops")), ["targets_untold"]);
+        assert_eq!(events(without("ops")), [""; 0]);
+        assert_eq!(events(Ok(None)), [""; 0]);
+        assert_eq!(events(away()), ["chores_failed"]);
+        assert_eq!(events(away()), [""; 0]);
+        assert_eq!(events(without("ops")), ["chores_work_again"]);
+        assert_eq!(events(without("room")), ["targets_untold"]);
+        assert_eq!(events(nothing()), ["targets_told_again"]);
+        assert_eq!(events(nothing()), [""; 0]);
+    }
 }
