@@ -182,6 +182,24 @@ impl Settings {
             });
         }
 
+        // What a checkpoint holds is said by the project alone: the same tree is the same anywhere.
+        let user_settings = sources.paths.user_settings();
+        let elsewhere = [(sources.managed, &managed), (&*user_settings, &user)];
+        for (path, file) in elsewhere {
+            let is_of_projects = !file.exclude.is_empty()
+                || !file.include.is_empty()
+                || !file.state_providers.is_empty();
+            if is_of_projects {
+                return Err(CliError::Invalid {
+                    message: format!(
+                        "`{}` must not set `exclude`, `include` or `state_providers`",
+                        path.display()
+                    ),
+                    suggestion: "put them into the `safepoint.yaml` of the project that they are about",
+                });
+            }
+        }
+
         let location = |text: Option<String>| -> Result<Option<Chosen>, CliError> {
             let Some(text) = text else {
                 return Ok(None);
@@ -329,7 +347,7 @@ impl Settings {
                     .or(user.public_url),
             )?,
             managed_atlases: beside(sources.managed, &managed.atlases),
-            user_atlases: beside(&sources.paths.user_settings(), &user.atlases),
+            user_atlases: beside(&user_settings, &user.atlases),
             project,
             files,
         })

@@ -115,3 +115,28 @@ fn su_03_mistakes_are_told_with_their_place() {
     assert!(layers.load(None, bad).is_err());
     assert!(layers.load(Some("mysql:x"), variables).is_err());
 }
+
+#[test]
+fn su_03_what_only_a_project_says_is_refused_elsewhere() {
+    let layers = Layers::new();
+    let home = home(&layers);
+    let variables: &[(&str, &str)] = &[("SAFEPOINT_HOME", &home)];
+    let keys = [
+        "exclude: ['*.iso']\n",
+        "include: [target]\n",
+        "state_providers: {it: {capture: cat, restore: cat}}\n",
+    ];
+    for file in ["home/config/config.yaml", "etc/safepoint.yaml"] {
+        for key in keys {
+            let path = layers.write(file, key);
+            let error = layers.load(None, variables).unwrap_err();
+            let error = error.problem();
+            assert_eq!(error.exit, safepoint_model::Exit::Usage);
+            let path = path.display().to_string();
+            assert!(error.message.contains(&path), "{}", error.message);
+        }
+        layers.write(file, "");
+    }
+    layers.write("project/safepoint.yaml", &keys.concat());
+    layers.load(None, variables).unwrap();
+}
