@@ -18,7 +18,7 @@ use crate::cli::Global;
 use crate::console::{Console, Mode, Printed, count};
 use crate::error::CliError;
 use crate::paths::{Paths, find_upwards};
-use crate::settings::{MANAGED, Settings, Sources};
+use crate::settings::{MANAGED, Origin, Setting, Settings, Sources};
 use crate::world::{Environment, SystemClock, SystemEntropy};
 
 /// What a command does about a directory that is not there.
@@ -232,29 +232,41 @@ impl Context {
         )?)
     }
 
-    /// The atlases that apply here: an administrator's always, then the project's, or else the
-    /// user's own.
-    pub(crate) fn atlases(&self) -> Result<Vec<PathBuf>, CliError> {
+    /// The atlases that are named for here, and by whom: an administrator's always, then the
+    /// project's, or else the user's own.
+    pub(crate) fn named_atlases(&self) -> Result<Vec<Setting<PathBuf>>, CliError> {
         let settings = &self.settings;
-        let mut atlases = settings.managed_atlases.clone();
-        match settings.project.atlases.is_empty() {
-            true => atlases.extend(settings.user_atlases.iter().cloned()),
-            false => {
-                // Beside the file that names them, which may lie above the workspace: a
-                // repository inside a project is judged by the project's rules.
-                let file = find_upwards(&self.directory, "safepoint.yaml");
-                let beside = match file.as_deref().and_then(Path::parent) {
-                    Some(beside) => beside.to_owned(),
-                    None => self.workspace()?.root,
-                };
-                for path in &settings.project.atlases {
-                    let path = beside.join(path);
-                    self.keep_inside(&beside, &path)?;
-                    atlases.push(path);
-                }
+        let (origin, own) = match settings.project.atlases.as_slice() {
+            [] => (Origin::User, settings.user_atlases.clone()),
+            named => {
+                let beside = self.beside_project_file()?;
+                let named = named.iter().map(|path| beside.join(path));
+                (Origin::Project, named.collect())
             }
+        };
+        let of = |origin| move |value| Setting { value, origin };
+        let managed = settings.managed_atlases.iter().cloned();
+        let managed = managed.map(of(Origin::Managed));
+        Ok(managed.chain(own.into_iter().map(of(origin))).collect())
+    }
+
+    /// The atlases that apply here.
+    pub(crate) fn atlases(&self) -> Result<Vec<PathBuf>, CliError> {
+        let named = self.named_atlases()?;
+        for atlas in named.iter().filter(|it| it.origin == Origin::Project) {
+            self.keep_inside(&self.beside_project_file()?, &atlas.value)?;
         }
-        Ok(atlases)
+        Ok(named.into_iter().map(|atlas| atlas.value).collect())
+    }
+
+    /// Where the project's file lies, which may be above the workspace: a repository inside a
+    /// project is judged by the project's rules.
+    fn beside_project_file(&self) -> Result<PathBuf, CliError> {
+        let file = find_upwards(&self.directory, "safepoint.yaml");
+        match file.as_deref().and_then(Path::parent) {
+            Some(beside) => Ok(beside.to_owned()),
+            None => Ok(self.workspace()?.root),
+        }
     }
 
     /// Refuses a file that a project names and that lies elsewhere, where a server asks: agents
@@ -347,7 +359,7 @@ impl Context {
             runtime,
         } = &self.paths;
         // What lets this machine in at a server is ours wherever it lies.
-        let token = self.settings.server.iter().map(|it| &it.token_file);
+        let token = self.settings.server.iter().map(|it| &it.token_file.value);
         [config, data, state, runtime]
             .into_iter()
             .chain(&self.settings.key.value)

@@ -4,6 +4,7 @@
 mod witness;
 
 use insta::assert_snapshot;
+use serde_json::json;
 use testkit::TestEnv;
 
 fn env() -> TestEnv {
@@ -700,6 +701,9 @@ fn su_03_a_projects_settings_are_found_upwards() {
     assert_eq!(settings["checkpoint"]["origin"], "project");
     assert_eq!(settings["hold_timeout"]["value"], "5m");
     assert_eq!(settings["atlases"][0], "team.yaml");
+    let team = env.project().join("team.yaml").display().to_string();
+    let in_force = json!([{"value": team, "origin": "project"}]);
+    assert_eq!(settings["atlases_in_force"], in_force);
     env.write("project/safepoint.yaml", "checkpoint: sometimes\n");
     assert_snapshot!(env.snapshot(&["status"]), @r"
     exit 7
@@ -707,6 +711,58 @@ fn su_03_a_projects_settings_are_found_upwards() {
     error: the settings in `[root]/project/safepoint.yaml` cannot be read: unknown variant `sometimes`, expected one of always, policy, never at line 1 column 13
     hint: the keys are described in docs/settings.md
     ");
+}
+
+#[test]
+fn su_03_status_shows_every_setting_in_force() {
+    let mut env = env();
+    let key = "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq";
+    let own = format!(
+        "atlases: [own.yaml]\nobject_cap: 20GiB\nseal_to: [{key}]\n\
+         public_url: https://safepoint.example\nserver_token_file: other-token\n"
+    );
+    env.write("home/config/config.yaml", &own);
+    env.set("SAFEPOINT_STORE", "https://safepoint.example");
+    env.set("SAFEPOINT_SERVER_CA", "ca.pem");
+    let settings = env.json(&["status"])["settings"].clone();
+    let (home, project) = (env.home(), env.project());
+    let shown = [
+        ("object_cap", "object cap", "20 GiB".to_owned(), "user"),
+        (
+            "public_url",
+            "public url",
+            "https://safepoint.example".to_owned(),
+            "user",
+        ),
+        (
+            "server_token_file",
+            "server token",
+            home.join("config/other-token").display().to_string(),
+            "user",
+        ),
+        (
+            "server_ca",
+            "server ca",
+            project.join("ca.pem").display().to_string(),
+            "environment",
+        ),
+    ];
+    let text = env.run(&["status"]).stdout;
+    let has = |name: &str, value: &str, origin: &str| {
+        let line = format!("{name:<14}{value}  ({origin})");
+        assert!(text.lines().any(|it| it == line), "{line}: {text}");
+    };
+    for (field, name, value, origin) in shown {
+        let wanted = json!({"value": value, "origin": origin});
+        assert_eq!(settings[field], wanted, "{field}");
+        has(name, &value, origin);
+    }
+    assert_eq!(settings["seal_to"], json!([key]));
+    let atlas = home.join("config/own.yaml").display().to_string();
+    let in_force = json!([{"value": atlas, "origin": "user"}]);
+    assert_eq!(settings["atlases_in_force"], in_force);
+    assert_eq!(settings["atlases"], json!([]));
+    has("atlas", &atlas, "user");
 }
 
 #[test]

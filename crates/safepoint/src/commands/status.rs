@@ -82,6 +82,10 @@ struct Effective {
     store: Shown<String>,
     /// The server that judges and keeps the record, if it is not this machine.
     server: Option<Shown<String>>,
+    /// The file with the token for that server.
+    server_token_file: Option<Shown<String>>,
+    /// The certificates that are trusted when that server is asked, if not those that Mozilla trusts.
+    server_ca: Option<Shown<String>>,
     /// Where objects are shared with other machines, if they are. Without it they lie in the
     /// data directory.
     objects: Option<Shown<String>>,
@@ -91,7 +95,16 @@ struct Effective {
     checkpoint: Shown<CheckpointMode>,
     hold_timeout: Shown<String>,
     hook_wait: Shown<String>,
+    /// How large the objects may grow here.
+    object_cap: Shown<String>,
+    /// To whom sensitive files are encrypted; to a key of one's own where there are none.
+    seal_to: Vec<String>,
+    /// Where people reach the page, for links in messages.
+    public_url: Option<Shown<String>>,
+    /// Those that the project names.
     atlases: Vec<String>,
+    /// Those that apply here, and who names each; the built-in one where there are none.
+    atlases_in_force: Vec<Shown<String>>,
     exclude: Vec<String>,
     include: Vec<String>,
     state_providers: BTreeMap<String, StateProvider>,
@@ -103,6 +116,8 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
     let witnessed = trail.witnessed()?;
     let text = |path: &std::path::Path| path.display().to_string();
     let (paths, settings) = (&context.paths, &context.settings);
+    let server = settings.server.as_ref();
+    let in_force = context.named_atlases()?;
     let status = Status {
         version: env!("CARGO_PKG_VERSION"),
         directory: text(&context.directory),
@@ -120,16 +135,25 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         },
         settings: Effective {
             store: Shown::of(&settings.store, ToString::to_string),
-            server: settings.server.as_ref().map(|server| Shown {
+            server: server.map(|server| Shown {
                 value: server.url.clone(),
                 origin: settings.store.origin,
             }),
+            server_token_file: server.map(|it| Shown::of(&it.token_file, |path| text(path))),
+            server_ca: server.and_then(|it| Shown::of_some(&it.certificates, |path| text(path))),
             objects: Shown::of_some(&settings.objects, ToString::to_string),
             key: Shown::of_some(&settings.key, |path| text(path)),
             lock_timeout: Shown::of(&settings.lock_timeout, ToString::to_string),
             checkpoint: Shown::of(&settings.checkpoint, |mode| *mode),
             hold_timeout: Shown::of(&settings.hold_timeout, ToString::to_string),
             hook_wait: Shown::of(&settings.hook_wait, ToString::to_string),
+            object_cap: Shown::of(&settings.object_cap, ToString::to_string),
+            seal_to: settings.seal_to.clone(),
+            public_url: Shown::of_some(&settings.public_url, String::clone),
+            atlases_in_force: in_force
+                .iter()
+                .map(|atlas| Shown::of(atlas, |path| text(path)))
+                .collect(),
             atlases: settings
                 .project
                 .atlases
@@ -173,8 +197,13 @@ fn show(status: &Status) -> String {
             );
         }
     }
-    let shared = [("objects", &settings.objects), ("key", &settings.key)];
-    for (name, setting) in shared {
+    for (name, setting) in [
+        ("server token", &settings.server_token_file),
+        ("server ca", &settings.server_ca),
+        ("objects", &settings.objects),
+        ("key", &settings.key),
+        ("public url", &settings.public_url),
+    ] {
         if let Some(setting) = setting {
             line(name, &setting.value, &from(setting.origin));
         }
@@ -202,6 +231,16 @@ fn show(status: &Status) -> String {
         &settings.hold_timeout.value,
         &from(settings.hold_timeout.origin),
     );
+    if settings.object_cap.origin != Origin::Default {
+        let cap = &settings.object_cap;
+        line("object cap", &cap.value, &from(cap.origin));
+    }
+    for key in &settings.seal_to {
+        line("seal to", key, "");
+    }
+    for atlas in &settings.atlases_in_force {
+        line("atlas", &atlas.value, &from(atlas.origin));
+    }
     for file in &status.settings_files {
         line("settings", file, "");
     }

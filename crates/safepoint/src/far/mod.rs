@@ -80,11 +80,11 @@ impl Server {
         };
         let token = match context.environment.text(TOKEN) {
             Some(token) => token,
-            None => std::fs::read_to_string(&server.token_file).map_err(|error| {
+            None => std::fs::read_to_string(&server.token_file.value).map_err(|error| {
                 identity(
                     format!(
                         "the token for the server cannot be read from `{}`: {error}",
-                        server.token_file.display()
+                        server.token_file.value.display()
                     ),
                     "put it there, or name its file in `SAFEPOINT_SERVER_TOKEN_FILE`; `safepoint token create NAME --role agent` makes one on the server",
                 )
@@ -97,7 +97,7 @@ impl Server {
                 "`safepoint token create NAME --role agent` makes one on the server",
             ));
         }
-        let https = match &server.certificates {
+        let https = match &server.certificates.value {
             None => Https::new(),
             Some(file) => {
                 let text = std::fs::read_to_string(file).map_err(|error| CliError::File {

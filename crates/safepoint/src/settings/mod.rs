@@ -93,7 +93,7 @@ pub(crate) struct Settings {
     pub(crate) object_cap: Setting<Size>,
     pub(crate) seal_to: Vec<String>,
     /// Where people reach the page, for links in messages.
-    pub(crate) public_url: Option<String>,
+    pub(crate) public_url: Setting<Option<String>>,
     /// Atlases that apply everywhere: those of an administrator, whatever a project says.
     pub(crate) managed_atlases: Vec<PathBuf>,
     /// Atlases that apply where a project names none: the user's own.
@@ -110,9 +110,9 @@ pub(crate) struct Server {
     /// `https://HOST`, without a slash at its end.
     pub(crate) url: String,
     /// The file with the token.
-    pub(crate) token_file: PathBuf,
+    pub(crate) token_file: Setting<PathBuf>,
     /// The certificates to trust, and no others.
-    pub(crate) certificates: Option<PathBuf>,
+    pub(crate) certificates: Setting<Option<PathBuf>>,
 }
 
 /// A store, as it was chosen.
@@ -229,7 +229,14 @@ impl Settings {
         );
         // A variable names a file as a command line would.
         let here = &sources.environment.directory;
-        let beside_us = |file: Option<PathBuf>| file.map(|file| here.join(file));
+        let config = &sources.paths.config;
+        let file = |managed: Option<PathBuf>, variable: Option<PathBuf>, user: Option<PathBuf>| {
+            [
+                (Origin::Managed, managed.map(|file| config.join(file))),
+                (Origin::Environment, variable.map(|file| here.join(file))),
+                (Origin::User, user.map(|file| config.join(file))),
+            ]
+        };
         let mut server = None;
         let store = Setting {
             origin: chosen.origin,
@@ -237,20 +244,18 @@ impl Settings {
                 Chosen::Here(location) => location,
                 Chosen::There(url) => {
                     let kept = sources.paths.store_beside(&url);
-                    let token = managed.server_token_file.clone();
-                    let token = token.or(beside_us(environment.server_token_file.clone()));
-                    let token = token.or(user.server_token_file.clone());
-                    let certificates = managed.server_ca.clone();
-                    let certificates = certificates.or(beside_us(environment.server_ca.clone()));
-                    let certificates = certificates.or(user.server_ca.clone());
-                    let config = &sources.paths.config;
+                    let token_file = file(
+                        managed.server_token_file,
+                        environment.server_token_file,
+                        user.server_token_file,
+                    );
+                    let certificates =
+                        file(managed.server_ca, environment.server_ca, user.server_ca);
+                    let certificates = certificates.map(|(origin, file)| (origin, file.map(Some)));
                     server = Some(Server {
                         url,
-                        token_file: match token {
-                            Some(file) => config.join(file),
-                            None => config.join("server-token"),
-                        },
-                        certificates: certificates.map(|file| config.join(file)),
+                        token_file: Setting::strongest(token_file, config.join("server-token")),
+                        certificates: Setting::strongest(certificates, None),
                     });
                     Location::Sqlite(kept)
                 }
@@ -340,12 +345,14 @@ impl Settings {
             ),
             seal_to: [managed.seal_to, user.seal_to].concat(),
             // Nor where people are led to decide.
-            public_url: public_url(
-                managed
-                    .public_url
-                    .or(environment.public_url)
-                    .or(user.public_url),
-            )?,
+            public_url: Setting::strongest(
+                [
+                    (Origin::Managed, public_url(managed.public_url)?),
+                    (Origin::Environment, public_url(environment.public_url)?),
+                    (Origin::User, public_url(user.public_url)?),
+                ],
+                None,
+            ),
             managed_atlases: beside(sources.managed, &managed.atlases),
             user_atlases: beside(&user_settings, &user.atlases),
             project,
@@ -355,7 +362,7 @@ impl Settings {
 }
 
 /// An address that people can be led to.
-fn public_url(text: Option<String>) -> Result<Option<String>, CliError> {
+fn public_url(text: Option<String>) -> Result<Option<Option<String>>, CliError> {
     let is_one = |text: &String| {
         let host = text
             .strip_prefix("https://")
@@ -370,7 +377,7 @@ fn public_url(text: Option<String>) -> Result<Option<String>, CliError> {
             message: "`public_url` is not an address of a page".into(),
             suggestion: "it is written like `https://safepoint.example.com`",
         }),
-        other => Ok(other),
+        other => Ok(other.map(Some)),
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn round(
     let report = control.tell(&Telling {
         vault: &vault,
         carrier: &https,
-        page: context.settings.public_url.as_deref(),
+        page: context.settings.public_url.value.as_deref(),
     })?;
     Ok((expired, delivered, report))
 }
