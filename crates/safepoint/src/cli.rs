@@ -207,3 +207,23 @@ pub(crate) fn mode_of_unparsed(arguments: &[OsString]) -> Mode {
     }
     Mode::Text
 }
+
+#[cfg(test)]
+mod tests {
+    use safepoint_authority::shell::{SAFEPOINT_ASKS, SAFEPOINT_READS};
+
+    /// What agents may ask for is written apart from the commands: a name that no command has
+    /// means that another one is not known there.
+    #[test]
+    fn au_04_what_agents_may_ask_for_are_commands() {
+        let mut all = crate::command_line();
+        all.build();
+        for known in SAFEPOINT_READS.iter().chain(&SAFEPOINT_ASKS) {
+            let mut words = known.split(' ');
+            let found = words.try_fold(&all, |command, word| command.find_subcommand(word));
+            let found = found.unwrap_or_else(|| panic!("there is no `{known}`"));
+            let is_whole = !found.has_subcommands() || found.get_name() == "help";
+            assert!(is_whole, "{known}");
+        }
+    }
+}

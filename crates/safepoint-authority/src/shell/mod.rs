@@ -48,6 +48,7 @@ mod word;
 
 use crate::deed::{Surroundings, Understanding};
 
+pub use safepoint::{SAFEPOINT_ASKS, SAFEPOINT_READS};
 use state::{Argument, State};
 use walk::{Input, Walker};
 

@@ -128,7 +128,7 @@ impl Walker<'_> {
         };
         if base == "safepoint" {
             let known = matches!(program, Program::System(_));
-            super::safepoint::follow(self, arguments, known);
+            super::safepoint::follow(self, arguments, known, state);
             return;
         }
         let Some(entry) = entry else {
