@@ -418,3 +418,18 @@ def su_08_who_may(room, page):
     page.wait_for_selector("#connection >> text=You are signed out")
     page.goto("/")
     page.wait_for_url("**/sign-in?back=*")
+
+
+@story
+def su_08_a_link_elsewhere(room, page):
+    """A link in a chat room that is itself a page, of another site, leads whoever is signed in to the hold."""
+    hold = room.push()
+    sign_in(room, page)
+    chat = f'<a href="{room.address}/holds/{hold}">look</a>'
+    page.route("http://chat.test/**", lambda route: route.fulfill(body=chat, content_type="text/html"))
+    page.goto("http://chat.test/")
+    page.get_by_role("link", name="look").click()
+    page.wait_for_selector("#bound[data-state=good]")
+    # The way back does not end in between.
+    page.go_back()
+    check(page.url == "http://chat.test/", page.url)

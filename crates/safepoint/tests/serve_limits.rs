@@ -84,6 +84,49 @@ fn su_07_other_hosts_and_origins_are_refused_before_the_token() {
 }
 
 #[test]
+fn su_08_a_link_on_another_site_has_the_page_asked_for_once_more_and_does_nothing_else() {
+    let env = bare();
+    let server = Server::start(&env, &[]);
+    let link = [
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Mode: navigate",
+        "Sec-Fetch-Dest: document",
+        "Accept: text/html",
+    ];
+    let follow = |method: &str, path: &str, more: &[&str]| {
+        server.ask(method, path, "", &[&link, more].concat(), None)
+    };
+    let first = follow("GET", "/", &[]);
+    // Whatever is asked for, and whoever asks.
+    for (path, more) in [
+        ("/", &[][..]),
+        ("/holds/hld_none", &[]),
+        ("/holds/hld_none", &["Cookie: safepoint=x"]),
+        ("/sign-in?back=/trail", &[]),
+        ("/nowhere", &[]),
+    ] {
+        let reply = follow("GET", path, more);
+        assert_eq!((reply.status, &reply.body), (200, &first.body), "{path}");
+        assert_eq!(reply.header("refresh"), Some("0"), "{reply:?}");
+        for header in ["set-cookie", "location"] {
+            assert_eq!(reply.header(header), None, "{reply:?}");
+        }
+        let policy = reply.header("content-security-policy").unwrap();
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        let opener = reply.header("cross-origin-opener-policy");
+        assert_eq!(opener, Some("same-origin"));
+    }
+    follow("GET", "/v1/holds", &[]).problem(403);
+    follow("POST", "/sign-in", &[]).problem(403);
+    let inside = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Dest: iframe"];
+    server.ask("GET", "/", "", &inside, None).problem(403);
+    // By itself it is another page.
+    let own = ["Sec-Fetch-Site: same-origin", "Accept: text/html"];
+    let reply = server.ask("GET", "/holds/hld_none", "", &own, None);
+    assert_eq!(reply.status, 303, "{reply:?}");
+}
+
+#[test]
 fn su_07_what_cannot_be_used_is_a_problem_that_says_so() {
     let env = bare();
     add(&env, "ann");

@@ -16,11 +16,14 @@ use tokio::time::Instant;
 
 use super::Api;
 use super::endpoint::closing;
+use super::guard::{self, Whence};
 use super::listen::LARGEST_HEAD;
-use super::own::PATHS;
+use super::own::{self, PATHS};
 use super::patience::{self, Late};
+use super::people;
 use super::problem::Problem;
 use super::shared::{Peer, Shared};
+use crate::page;
 
 /// What is known of a request once it is answered.
 #[derive(Clone, Debug)]
@@ -80,14 +83,17 @@ pub(super) async fn around<A: Api>(
         false => Ok(()),
     });
     let admitted = admitted.and_then(|()| match is_probe {
-        true => Ok(()),
-        false => shared.guard.check(request.headers()),
+        true => Ok(Whence::Ours),
+        false => shared.guard.check(request.method(), request.headers()),
     });
+    let is_api = people::is_of_api(request.uri().path());
     let is_held_to_https = shared.guard.is_held_to_https(request.headers());
     let (late, most) = (Late::default(), shared.options.patience);
     let request = request.map(|body| patience::body(body, most, &late));
     let mut response = match admitted {
-        Ok(()) => next.run(request).await,
+        Ok(Whence::Ours) => next.run(request).await,
+        Ok(Whence::Link) if is_api => guard::elsewhere().response(),
+        Ok(Whence::Link) => own::tell("page", None, page::again()),
         Err(problem) => problem.response(),
     };
     let told = response.extensions_mut().remove::<Told>();

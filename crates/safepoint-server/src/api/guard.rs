@@ -2,13 +2,14 @@
 //!
 //! A page in a browser of this machine can reach us too: by a name of its own that leads
 //! here (DNS rebinding), or by sending something for its reader. So a request that names
-//! another host than ours, or comes from another origin, is refused. There are no cookies,
-//! and no other origin is ever let in.
+//! another host than ours, or comes from another origin, is refused. Only whoever follows a
+//! link from there is told apart, for the page to be asked for once more; nothing else is done
+//! for them, and no other origin is ever let in.
 
 use std::net::SocketAddr;
 
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use safepoint_model::Code;
 
 use super::Host;
@@ -30,6 +31,15 @@ const HTTPS: Scheme = Scheme {
     name: "https",
     port: 443,
 };
+
+/// Where a request that is not refused came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whence {
+    /// From nobody else's page.
+    Ours,
+    /// Somebody followed a link that another site shows.
+    Link,
+}
 
 /// The names that are ours.
 pub(super) struct Guard {
@@ -90,8 +100,8 @@ impl Guard {
         host.is_some_and(|host| self.held.contains(&host.to_ascii_lowercase()))
     }
 
-    /// Whether a request is for us, and from nobody else's page.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    /// Whether a request is for us, and from nobody else's page but by a link.
+    pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<Whence, Problem> {
         let mut hosts = headers.get_all(HOST).iter();
         let (host, second) = (hosts.next(), hosts.next());
         let host = host.and_then(|host| host.to_str().ok());
@@ -110,22 +120,35 @@ impl Guard {
             )
             .advise("whoever runs the server names its hosts with `--host`"));
         }
-        let elsewhere = Problem::new(
-            StatusCode::FORBIDDEN,
-            Code::AccessDenied,
-            "pages of other origins are not let in",
-        );
         for origin in headers.get_all(ORIGIN) {
             let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
             if !self.origins.contains(&origin) {
-                return Err(elsewhere);
+                return Err(elsewhere());
             }
         }
         match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
-            None | Some(b"same-origin" | b"none") => Ok(()),
-            Some(_) => Err(elsewhere),
+            None | Some(b"same-origin" | b"none") => Ok(Whence::Ours),
+            Some(_) if follows_link(method, headers) => Ok(Whence::Link),
+            Some(_) => Err(elsewhere()),
         }
     }
+}
+
+pub(super) fn elsewhere() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        Code::AccessDenied,
+        "pages of other origins are not let in",
+    )
+}
+
+/// Whether a browser opens what it asks for as a page of its own, in a window and not inside
+/// another page.
+fn follows_link(method: &Method, headers: &HeaderMap) -> bool {
+    let says = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
+    *method == Method::GET
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document")
 }
 
 fn has_port(name: &str) -> bool {
@@ -144,15 +167,65 @@ mod tests {
 
     use super::*;
 
+    type Headers<'a> = &'a [(&'static str, &'static str)];
+
     #[track_caller]
-    fn status(guard: &Guard, headers: &[(&'static str, &'static str)]) -> u16 {
+    fn checked(guard: &Guard, method: &Method, headers: Headers<'_>) -> Result<Whence, u16> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_static(value));
         }
-        guard
-            .check(&map)
-            .map_or_else(|problem| problem.status(), |()| 200)
+        let checked = guard.check(method, &map);
+        checked.map_err(|problem| problem.status())
+    }
+
+    #[track_caller]
+    fn status(guard: &Guard, headers: Headers<'_>) -> u16 {
+        match checked(guard, &Method::GET, headers) {
+            Ok(whence) => {
+                assert_eq!(whence, Whence::Ours);
+                200
+            }
+            Err(status) => status,
+        }
+    }
+
+    #[test]
+    fn su_08_only_a_link_that_opens_a_page_is_told_apart() {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), &[], false);
+        let check = |method: &Method, site, mode, dest| {
+            let headers = [
+                ("host", "localhost"),
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", mode),
+                ("sec-fetch-dest", dest),
+            ];
+            checked(&guard, method, &headers)
+        };
+        for site in ["cross-site", "same-site"] {
+            let link = check(&Method::GET, site, "navigate", "document");
+            assert_eq!(link, Ok(Whence::Link));
+            for (method, mode, dest) in [
+                (Method::POST, "navigate", "document"),
+                (Method::HEAD, "navigate", "document"),
+                (Method::GET, "navigate", "iframe"),
+                (Method::GET, "no-cors", "document"),
+                (Method::GET, "cors", "empty"),
+            ] {
+                assert_eq!(check(&method, site, mode, dest), Err(403), "{mode} {dest}");
+            }
+        }
+        let own = check(&Method::GET, "same-origin", "navigate", "document");
+        assert_eq!(own, Ok(Whence::Ours));
+        // A page of another origin says so, whatever it says besides.
+        let origin = [
+            ("host", "localhost"),
+            ("origin", "null"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        assert_eq!(checked(&guard, &Method::GET, &origin), Err(403));
     }
 
     #[test]

@@ -38,6 +38,11 @@ impl Page {
     }
 }
 
+/// Whether a path is none of a page's.
+pub(super) fn is_of_api(path: &str) -> bool {
+    path == "/v1" || path.starts_with("/v1/")
+}
+
 async fn pass<A: Api>(
     State(shared): State<Arc<Shared<A>>>,
     request: Request,
@@ -45,7 +50,7 @@ async fn pass<A: Api>(
 ) -> Response {
     let path = request.uri().path();
     // A program that asks for what is not there gets no page.
-    if path == "/v1" || path.starts_with("/v1/") {
+    if is_of_api(path) {
         return answer::nothing_here().await;
     }
     // A token can be guessed here as well as there.

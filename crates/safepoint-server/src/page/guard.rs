@@ -6,10 +6,12 @@
 
 use axum::extract::Request;
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use maud::html;
 
+use super::frame;
 use super::trouble::Trouble;
 
 /// What a browser may load and run.
@@ -40,7 +42,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
 /// Looks at the request before anything else does, and marks the answer.
 pub(super) async fn watch(request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let mut response = match reads || is_ours(request.headers()) {
+    let response = match reads || is_ours(request.headers()) {
         true => next.run(request).await,
         false => Trouble::new(
             StatusCode::FORBIDDEN,
@@ -49,6 +51,26 @@ pub(super) async fn watch(request: Request, next: Next) -> Response {
         )
         .into_response(),
     };
+    marked(response)
+}
+
+/// For whoever has followed a link that another site shows, such as a chat room. Their cookie
+/// does not come with that, and nothing is looked at: the answer is the same whatever was asked
+/// for, and has the browser ask once more. Then it is we who ask, and the cookie comes along.
+pub(crate) fn again() -> Response {
+    let body = html! {
+        section.trouble aria-labelledby="again" {
+            h1 id="again" { "One moment" }
+            p { "Another site has led you here." }
+            // Where nothing happens by itself.
+            p { a.button href="" { "Go on" } }
+        }
+    };
+    let page = Html(frame::bare("One moment", &body).into_string());
+    marked(([(header::REFRESH, "0")], page).into_response())
+}
+
+fn marked(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         response
             .headers_mut()

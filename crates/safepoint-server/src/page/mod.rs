@@ -41,6 +41,8 @@ use axum::routing::{get, post};
 use safepoint_model::Clock;
 use tokio::sync::Semaphore;
 
+pub(crate) use guard::again;
+
 use crate::commands::Visits;
 
 /// The longest form that is read, in bytes.
