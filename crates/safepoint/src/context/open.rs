@@ -1,0 +1,211 @@
+//! What a command opens: the trail, and what stands upon it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use safepoint_control::Control;
+use safepoint_control::pass::Desk;
+use safepoint_model::WorkspaceId;
+use safepoint_progress::{Presence, Progress};
+use safepoint_state::git::Git;
+use safepoint_state::{End, State};
+use safepoint_store::{Blobs, Depot, Options, Store};
+use safepoint_trail::{LostStore, Surroundings, Trail};
+
+use super::Context;
+use crate::console::count;
+use crate::error::CliError;
+use crate::world::{SystemClock, SystemEntropy};
+
+impl Context {
+    /// Opens the store and its trail, and makes them where there are none.
+    pub(crate) fn trail(&self) -> Result<Trail, CliError> {
+        self.trail_or(LostStore::Refuse)
+    }
+
+    /// The same, with a say in what happens to an empty store that was not empty before.
+    pub(crate) fn trail_or(&self, lost_store: LostStore) -> Result<Trail, CliError> {
+        if let Some(served) = &self.served {
+            return Ok(served.trail.clone());
+        }
+        let options = Options {
+            lock_timeout: Duration::from_micros(self.settings.lock_timeout.value.as_micros()),
+        };
+        let store = Store::open(&self.settings.store.value, options)?;
+        Ok(Trail::open(
+            Arc::new(store),
+            &self.surroundings(lost_store)?,
+        )?)
+    }
+
+    /// Opens the sessions.
+    pub(crate) fn control(&self) -> Result<Control, CliError> {
+        Ok(Control::open(self.trail()?, self.control_surroundings()?)?)
+    }
+
+    fn control_surroundings(&self) -> Result<safepoint_control::Surroundings, CliError> {
+        Ok(safepoint_control::Surroundings {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            actor: self.actor()?,
+            caller: Box::new(safepoint_control::Https::new()),
+        })
+    }
+
+    /// Opens the sessions and the snapshots of one store.
+    pub(crate) fn control_and_state(&mut self) -> Result<(Control, State), CliError> {
+        let state = self.state()?;
+        let control = Control::open(state.trail().clone(), self.control_surroundings()?)?;
+        Ok((control, state))
+    }
+
+    /// Opens the workspaces of agents and their chains, and brings to its end what others
+    /// left undone.
+    pub(crate) fn progress(&mut self) -> Result<Progress, CliError> {
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let progress = Progress::open(self.trail()?, clock, entropy)?;
+        if self.served.is_some() {
+            // The server came in once, for all that it is asked.
+            progress.tick()?;
+            return Ok(progress);
+        }
+        let present = self.paths.state.join("present");
+        let presence = Presence::enter(&present, &SystemEntropy)?;
+        if let Some(recovered) = progress.resume(&presence)? {
+            let told = recovered.signals_requeued;
+            let told = count(told, "signal was", "signals were");
+            self.console.say(&format!(
+                "recovered: a process was cut off here; {told} delivered"
+            ));
+        }
+        self.presence = Some(presence);
+        for id in progress.tick()? {
+            self.console
+                .say(&format!("`{id}` ran out of its time, and has failed"));
+        }
+        Ok(progress)
+    }
+
+    /// Our mark beside the store, for whoever goes on when this context is gone.
+    pub(crate) fn stay(&mut self) -> Option<Presence> {
+        self.presence.take()
+    }
+
+    /// The operator's desk.
+    pub(crate) fn desk<'c>(&self, control: &'c Control) -> Desk<'c> {
+        Desk {
+            control,
+            permit_life: self.settings.hold_timeout.value,
+        }
+    }
+
+    /// The workspace of an agent whose directory `root` is. Only what lies below our own data
+    /// is looked up.
+    pub(crate) fn place_of(
+        &self,
+        root: &Path,
+        trail: &Trail,
+    ) -> Result<Option<WorkspaceId>, CliError> {
+        let data = std::fs::canonicalize(&self.paths.data);
+        if !data.is_ok_and(|data| root.starts_with(data)) {
+            return Ok(None);
+        }
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let progress = Progress::open(trail.clone(), clock, entropy)?;
+        Ok(progress.at(root)?.map(|place| place.workspace))
+    }
+
+    /// Ends what a crash cut off, if there is anything: whatever the command is, it
+    /// must not work on a tree that is half-way.
+    pub(crate) fn recover(&mut self) -> Result<(), CliError> {
+        if safepoint_state::is_unfinished(&self.paths.state) {
+            self.state()?;
+        }
+        Ok(())
+    }
+
+    /// Opens the snapshots, and ends what a crash cut off.
+    pub(crate) fn state(&mut self) -> Result<State, CliError> {
+        let trail = self.trail()?;
+        let search = self.environment.path("PATH");
+        let around = safepoint_state::Surroundings {
+            data: self.paths.data.clone(),
+            state: self.paths.state.clone(),
+            runtime: self.paths.runtime.clone(),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            git: Git::find(
+                search.as_deref().map(Path::as_os_str),
+                self.environment.variables(),
+            ),
+            lock_timeout: Duration::from_micros(self.settings.lock_timeout.value.as_micros()),
+            cap: Some(self.settings.object_cap.value.0),
+            actor: self.actor()?,
+            variables: self.environment.variables(),
+        };
+        let state = State::open(trail, around)?;
+        for recovered in state.recover()? {
+            let place = recovered.workspace.display().to_string();
+            let what = recovered.summary;
+            match recovered.end {
+                End::Finished => self.console.say(&format!(
+                    "recovered: `{what}` was cut off in `{place}`, and is now finished"
+                )),
+                End::WithoutSecrets => self.console.warn(&format!(
+                    "`{what}` was cut off in `{place}`, and is now finished but for the encrypted files: roll back once more"
+                )),
+                End::Dropped => self.console.say(&format!(
+                    "recovered: `{what}` was cut off before it touched `{place}`, and was dropped"
+                )),
+                End::TakenBack => self.console.say(&format!(
+                    "recovered: `{what}` was cut off in `{place}`, and what it had done was taken back"
+                )),
+                End::Changed(paths) => {
+                    let named: Vec<String> = paths
+                        .iter()
+                        .take(5)
+                        .map(|path| format!("`{}`", safepoint_state::path::display(path)))
+                        .collect();
+                    let more = paths.len().saturating_sub(named.len());
+                    let named = match more {
+                        0 => named.join(", "),
+                        _ => format!("{} and {more} more", named.join(", ")),
+                    };
+                    self.console.warn(&format!(
+                        "`{what}` was cut off in `{place}`; because somebody changed {named} since, it was not finished: what it had done elsewhere was taken back, and those changes were kept"
+                    ));
+                }
+                End::Unknown => self.console.warn(&format!(
+                    "`{what}` was cut off in `{place}`, and nobody saw how far it came: `safepoint log` shows what changed, `safepoint undo` takes it back"
+                )),
+                End::Failed(error) => self.console.warn(&format!(
+                    "`{what}` was cut off in `{place}`, and cannot be finished yet: {error}"
+                )),
+            }
+        }
+        Ok(state)
+    }
+
+    fn surroundings(&self, lost_store: LostStore) -> Result<Surroundings, CliError> {
+        let blobs = Blobs::new(self.paths.data.join("blobs"));
+        let blobs = match &self.settings.objects.value {
+            None => blobs,
+            Some(address) => {
+                let variables = |name: &str| self.environment.text(name);
+                blobs.shared(Arc::new(Depot::open(address, &variables)?))
+            }
+        };
+        Ok(Surroundings {
+            keys: match &self.settings.key.value {
+                Some(file) => file.clone(),
+                None => self.paths.data.join("keys"),
+            },
+            witnesses: self.paths.state.join("witness"),
+            blobs,
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            lost_store,
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! Where a command works: the workspace and its rules, and what of ours lies around it.
+
+use std::path::{Path, PathBuf};
+
+use safepoint_progress::Place;
+use safepoint_state::{Patterns, Provider, Rules, Workspace};
+
+use super::Context;
+use crate::error::CliError;
+use crate::paths::{Paths, find_upwards};
+use crate::settings::{Origin, Setting};
+
+impl Context {
+    /// The directory of an agent's workspace, under the settings of the one that it was made
+    /// from: its agent can write its own. Whoever asks over a connection did not name it: it
+    /// is where we made it.
+    pub(crate) fn directory_of(&mut self, place: &Place) -> Result<Workspace, CliError> {
+        if place.origin.is_dir() {
+            self.move_to(&place.origin)?;
+        }
+        self.under_rules(&place.path)
+    }
+
+    /// The atlases that are named for here, and by whom: an administrator's always, then the
+    /// project's, or else the user's own.
+    pub(crate) fn named_atlases(&self) -> Result<Vec<Setting<PathBuf>>, CliError> {
+        let settings = &self.settings;
+        let (origin, own) = match settings.project.atlases.as_slice() {
+            [] => (Origin::User, settings.user_atlases.clone()),
+            named => {
+                let beside = self.beside_project_file()?;
+                let named = named.iter().map(|path| beside.join(path));
+                (Origin::Project, named.collect())
+            }
+        };
+        let of = |origin| move |value| Setting { value, origin };
+        let managed = settings.managed_atlases.iter().cloned();
+        let managed = managed.map(of(Origin::Managed));
+        Ok(managed.chain(own.into_iter().map(of(origin))).collect())
+    }
+
+    /// The atlases that apply here.
+    pub(crate) fn atlases(&self) -> Result<Vec<PathBuf>, CliError> {
+        let named = self.named_atlases()?;
+        for atlas in named.iter().filter(|it| it.origin == Origin::Project) {
+            self.keep_inside(&self.beside_project_file()?, &atlas.value)?;
+        }
+        Ok(named.into_iter().map(|atlas| atlas.value).collect())
+    }
+
+    /// Where the project's file lies, which may be above the workspace: a repository inside a
+    /// project is judged by the project's rules.
+    fn beside_project_file(&self) -> Result<PathBuf, CliError> {
+        let file = find_upwards(&self.directory, "safepoint.yaml");
+        match file.as_deref().and_then(Path::parent) {
+            Some(beside) => Ok(beside.to_owned()),
+            None => Ok(self.workspace()?.root),
+        }
+    }
+
+    /// Refuses a file that a project names and that lies elsewhere, where a server asks: agents
+    /// write projects, and what is wrong with a file tells what is in it.
+    fn keep_inside(&self, project: &Path, path: &Path) -> Result<(), CliError> {
+        let real = |path: &Path| std::fs::canonicalize(path);
+        let outside = || match (real(project), real(path)) {
+            (Ok(project), Ok(path)) => !path.starts_with(project),
+            _ => false, // it is not there, which is told by whoever reads it
+        };
+        match self.served.is_some() && outside() {
+            true => Err(CliError::Invalid {
+                message: format!(
+                    "`{}` is not inside the project that names it",
+                    path.display()
+                ),
+                suggestion: "at a server the atlases of a project lie in the project",
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Where everything of ours lies: no agent touches it.
+    pub(crate) fn own_places(&self) -> Vec<PathBuf> {
+        let Paths {
+            config,
+            data,
+            state,
+            runtime,
+        } = &self.paths;
+        // What lets this machine in at a server is ours wherever it lies.
+        let token = self.settings.server.iter().map(|it| &it.token_file.value);
+        [config, data, state, runtime]
+            .into_iter()
+            .chain(&self.settings.key.value)
+            .chain(token.filter(|file| file.exists()))
+            .map(|place| std::fs::canonicalize(place).unwrap_or_else(|_| place.clone()))
+            .collect()
+    }
+
+    /// The same for work in `root`. The directory of an agent's own workspace lies below our
+    /// data: there everything else of ours is out of reach, and all other such directories.
+    pub(crate) fn own_places_around(&self, root: &Path) -> Vec<PathBuf> {
+        let own = self.own_places();
+        let around = |place: &&PathBuf| root.starts_with(place);
+        let Some(ours) = own.iter().find(around).cloned() else {
+            return own;
+        };
+        let mut places: Vec<PathBuf> = own.into_iter().filter(|place| *place != ours).collect();
+        // Down from our place to the directory, everything beside the way.
+        let mut above = ours;
+        while above != root {
+            let beside = std::fs::read_dir(&above).into_iter().flatten().flatten();
+            let beside: Vec<PathBuf> = beside.map(|entry| entry.path()).collect();
+            let Some(next) = beside.iter().find(|path| root.starts_with(path)).cloned() else {
+                break;
+            };
+            places.extend(beside.into_iter().filter(|path| *path != next));
+            above = next;
+        }
+        places
+    }
+
+    /// The workspace: the directory that was named, or the nearest one upwards that is one.
+    pub(crate) fn workspace(&self) -> Result<Workspace, CliError> {
+        let start =
+            std::fs::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        let root = if self.directory_is_named {
+            start
+        } else {
+            self.find_workspace(&start)?
+        };
+        self.workspace_at(&root)
+    }
+
+    /// Whether a directory was named with `-C`.
+    pub(crate) fn names_directory(&self) -> bool {
+        self.directory_is_named
+    }
+
+    /// Whether a server lets whoever asks have to do with this workspace: only with the
+    /// one that they named, which it has checked. Whoever is at a terminal may with all.
+    pub(crate) fn keep_to(&self, workspace: &Path, what: &'static str) -> Result<(), CliError> {
+        let here = std::fs::canonicalize(&self.directory);
+        match self.served.is_none() || here.is_ok_and(|here| here == workspace) {
+            true => Ok(()),
+            false => Err(CliError::NotFound {
+                what,
+                name: "of another workspace".to_owned(),
+            }),
+        }
+    }
+
+    /// The workspace at `root`, with the rules of the settings.
+    pub(crate) fn workspace_at(&self, root: &Path) -> Result<Workspace, CliError> {
+        self.keep_to(root, "workspace")?;
+        self.under_rules(root)
+    }
+
+    fn under_rules(&self, root: &Path) -> Result<Workspace, CliError> {
+        let mut patterns = Patterns {
+            exclude: self.settings.project.exclude.clone(),
+            include: self.settings.project.include.clone(),
+        };
+        // What is ours is no part of the work, and reading our own store would drop its locks.
+        let ours = [&self.paths.data, &self.paths.state, &self.paths.runtime];
+        for directory in ours {
+            let place = std::fs::canonicalize(directory);
+            patterns.leave_out(root, place.as_ref().unwrap_or(directory));
+        }
+        Ok(Workspace {
+            root: root.to_owned(),
+            rules: Rules::new(patterns)?,
+            // An agent can write the project's file, and what it names would run outside its fence;
+            // at a server with the rights of the server, whoever asks.
+            providers: self
+                .settings
+                .project
+                .state_providers
+                .iter()
+                .filter(|_| self.served.is_none())
+                .filter(|_| self.environment.path("SAFEPOINT_AGENT").is_none())
+                .map(|(name, provider)| {
+                    let provider = Provider {
+                        capture: provider.capture.clone(),
+                        restore: provider.restore.clone(),
+                    };
+                    (name.clone(), provider)
+                })
+                .collect(),
+        })
+    }
+
+    fn find_workspace(&self, start: &Path) -> Result<PathBuf, CliError> {
+        let home = self.environment.path("HOME");
+        // A home directory or a whole disk is never meant without being named.
+        let too_wide = |path: &Path| path.parent().is_none() || home.as_deref() == Some(path);
+        let marked = |path: &&Path| {
+            [".checkpoints", "safepoint.yaml", ".git"]
+                .iter()
+                .any(|name| path.join(name).symlink_metadata().is_ok())
+        };
+        if let Some(found) = start
+            .ancestors()
+            .take_while(|path| !too_wide(path))
+            .find(marked)
+        {
+            return Ok(found.to_owned());
+        }
+        if too_wide(start) {
+            return Err(CliError::Invalid {
+                message: format!(
+                    "`{}` is too wide to be a workspace by default",
+                    start.display()
+                ),
+                suggestion: "change into a project, or name the directory with `-C`",
+            });
+        }
+        Ok(start.to_owned())
+    }
+}
