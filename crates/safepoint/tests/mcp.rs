@@ -18,30 +18,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use passage::{HELD, bare, project};
+use passage::{ASKS, HELD, bare, project};
 use rpc::{LATEST, Rpc};
 use serde_json::{Value, json};
 use testkit::TestEnv;
-
-/// A gate with a question before one action.
-const ASKS: &str = r#"
-atlas_version: "1.0"
-atlas_id: "tests.asks"
-version: "1.0.0"
-name: "Asks"
-description: "One action is asked about"
-capabilities:
-  - capability_id: "all"
-    name: "All"
-    actions: ["ticket.*", "file.*"]
-checkpoints:
-  - checkpoint_id: "sure"
-    name: "Sure"
-    trigger: {type: action_pre, patterns: ["*.delete"]}
-    mode: blocking
-    questions:
-      - {question_id: "agree", question: "Are you sure?", response_type: boolean, required: true}
-"#;
 
 fn server(env: &TestEnv) -> Rpc {
     Rpc::initialized(env.command(&["mcp"]), "2025-11-25").0

@@ -16,29 +16,9 @@ mod passage;
 use std::fs;
 
 use http::{Server, event, follow, token};
-use passage::{add, bare, denied, held, hold_of, project, runs};
+use passage::{ASKS, add, bare, denied, held, hold_of, project, runs};
 use serde_json::{Value, json};
 use testkit::TestEnv;
-
-/// A gate with a question before one action.
-const ASKS: &str = r#"
-atlas_version: "1.0"
-atlas_id: "tests.asks"
-version: "1.0.0"
-name: "Asks"
-description: "One action is asked about"
-capabilities:
-  - capability_id: "all"
-    name: "All"
-    actions: ["ticket.*", "file.*"]
-checkpoints:
-  - checkpoint_id: "sure"
-    name: "Sure"
-    trigger: {type: action_pre, patterns: ["*.delete"]}
-    mode: blocking
-    questions:
-      - {question_id: "agree", question: "Are you sure?", response_type: boolean, required: true}
-"#;
 
 fn text(value: &Value) -> &str {
     value

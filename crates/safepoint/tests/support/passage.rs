@@ -12,6 +12,26 @@ use std::process::Command;
 use serde_json::Value;
 use testkit::TestEnv;
 
+/// A gate with a question before one action.
+pub(crate) const ASKS: &str = r#"
+atlas_version: "1.0"
+atlas_id: "tests.asks"
+version: "1.0.0"
+name: "Asks"
+description: "One action is asked about"
+capabilities:
+  - capability_id: "all"
+    name: "All"
+    actions: ["ticket.*", "file.*"]
+checkpoints:
+  - checkpoint_id: "sure"
+    name: "Sure"
+    trigger: {type: action_pre, patterns: ["*.delete"]}
+    mode: blocking
+    questions:
+      - {question_id: "agree", question: "Are you sure?", response_type: boolean, required: true}
+"#;
+
 /// Writing, and programs of the project's own, wait for a person; deleting is not allowed.
 /// All of it could be undone, so one confirmation is enough.
 pub(crate) const HELD: &str = r#"

@@ -109,3 +109,19 @@ pub(crate) const fn field(
         about,
     }
 }
+
+/// How something that was let through ended, as whoever did it says.
+pub(crate) const OUTCOME: Field = field(
+    &["outcome"],
+    Shape::Choice(&["ok", "error"]),
+    Place::Option("--outcome"),
+    "How it ended",
+);
+
+/// What came of it.
+pub(crate) const RESULT: Field = field(
+    &["result"],
+    Shape::Anything,
+    Place::Input("--result"),
+    "What came of it",
+);

@@ -4,7 +4,7 @@
 
 use safepoint_server::mcp::Hints;
 
-use crate::commands::form::{Field, Form, Place, Session, Shape, field};
+use crate::commands::form::{Field, Form, OUTCOME, Place, RESULT, Session, Shape, field};
 
 /// One tool, and the command behind it.
 pub(super) struct Tool {
@@ -349,18 +349,8 @@ pub(super) const TOOLS: &[Tool] = &[
                     Place::Word,
                     "The request, as `request` named it",
                 ),
-                field(
-                    &["outcome"],
-                    Shape::Choice(&["ok", "error"]),
-                    Place::Option("--outcome"),
-                    "How it ended",
-                ),
-                field(
-                    &["result"],
-                    Shape::Anything,
-                    Place::Input("--result"),
-                    "What came of it",
-                ),
+                OUTCOME,
+                RESULT,
                 field(
                     &["intent", "text"],
                     Shape::Text,

@@ -4,10 +4,9 @@
 
 use safepoint_server::api::Method;
 
+use super::look;
 use crate::commands::form::{Field, Form, Place, Session, Shape, field};
-use crate::commands::serve::endpoint::{
-    CURSOR, Endpoint, LIMIT, List, OPERATOR, READERS, SIGNATURE,
-};
+use crate::commands::serve::endpoint::{CURSOR, Endpoint, LIMIT, List, OPERATOR, SIGNATURE};
 
 const HOLD_ID: Field = field(
     &["hold_id"],
@@ -28,32 +27,6 @@ const BOUNDARY: Field = field(
     "Which one: `tool:/usr/bin/git`, `path:/srv/site`, `provider:acme` …",
 );
 const REASON: Field = field(&["reason"], Shape::Text, Place::Option("--reason"), "Why");
-
-const fn look(
-    path: &'static str,
-    summary: &'static str,
-    list: List,
-    name: &'static str,
-    fields: &'static [Field],
-    command: &'static [&'static str],
-    replies: &'static [&'static str],
-) -> Endpoint {
-    Endpoint {
-        method: Method::Get,
-        path,
-        summary,
-        roles: READERS,
-        list,
-        form: Form {
-            name,
-            fields,
-            needs: &[],
-            command,
-            replies,
-            session: Session::None,
-        },
-    }
-}
 
 const fn decide(
     path: &'static str,

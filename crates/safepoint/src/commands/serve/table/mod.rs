@@ -8,7 +8,10 @@ mod sessions;
 mod state;
 mod trail;
 
-use super::endpoint::Endpoint;
+use safepoint_server::api::Method;
+
+use super::endpoint::{Endpoint, List, READERS};
+use crate::commands::form::{Field, Form, Session};
 
 /// All of them, in the order in which they are shown.
 pub(crate) fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
@@ -24,4 +27,31 @@ pub(crate) fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
     ]
     .into_iter()
     .flatten()
+}
+
+/// What only looks, for everybody who may see all of it.
+const fn look(
+    path: &'static str,
+    summary: &'static str,
+    list: List,
+    name: &'static str,
+    fields: &'static [Field],
+    command: &'static [&'static str],
+    replies: &'static [&'static str],
+) -> Endpoint {
+    Endpoint {
+        method: Method::Get,
+        path,
+        summary,
+        roles: READERS,
+        list,
+        form: Form {
+            name,
+            fields,
+            needs: &[],
+            command,
+            replies,
+            session: Session::None,
+        },
+    }
 }

@@ -2,7 +2,7 @@
 
 use safepoint_server::api::Method;
 
-use crate::commands::form::{Field, Form, Place, Session, Shape, field};
+use crate::commands::form::{Field, Form, OUTCOME, Place, RESULT, Session, Shape, field};
 use crate::commands::serve::endpoint::{
     AGENT, CURSOR, ENDERS, Endpoint, LIMIT, List, SESSION_ID, SESSIONS, STATUS, STEWARDS, WORKSPACE,
 };
@@ -206,18 +206,8 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
                 Place::Word,
                 "The request, as the answer to it named it",
             ),
-            field(
-                &["outcome"],
-                Shape::Choice(&["ok", "error"]),
-                Place::Option("--outcome"),
-                "How it ended",
-            ),
-            field(
-                &["result"],
-                Shape::Anything,
-                Place::Input("--result"),
-                "What came of it",
-            ),
+            OUTCOME,
+            RESULT,
         ],
         &[&["session_id", "request_id", "outcome"]],
         &["session", "report"],

@@ -2,6 +2,7 @@
 
 use safepoint_server::api::Method;
 
+use super::look;
 use crate::commands::form::{Field, Form, Place, Session, Shape, field};
 use crate::commands::serve::endpoint::{CURSOR, Endpoint, LIMIT, List, READERS};
 
@@ -14,32 +15,6 @@ const ENTRY: Field = field(
 
 const fn filter(name: &'static [&'static str], option: &'static str, about: &'static str) -> Field {
     field(name, Shape::Text, Place::Option(option), about)
-}
-
-const fn look(
-    path: &'static str,
-    summary: &'static str,
-    list: List,
-    name: &'static str,
-    fields: &'static [Field],
-    command: &'static [&'static str],
-    replies: &'static [&'static str],
-) -> Endpoint {
-    Endpoint {
-        method: Method::Get,
-        path,
-        summary,
-        roles: READERS,
-        list,
-        form: Form {
-            name,
-            fields,
-            needs: &[],
-            command,
-            replies,
-            session: Session::None,
-        },
-    }
 }
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[
