@@ -158,17 +158,23 @@ mod tests {
     #[test]
     fn su_07_who_takes_nothing_is_cut_and_who_takes_is_not() {
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_all().build().unwrap().block_on(async {
+        let runtime = builder.enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
             let (ours, mut theirs) = duplex(8);
-            let mut ours = Taken::new(ours, Duration::from_secs(1));
-            // Only so that what would hang fails.
-            let most = Duration::from_secs(60);
+            let mut ours = Taken::new(ours, Duration::from_secs(10));
+            // Little at a time, and longer in all than nothing may be taken.
             let taken = async {
-                let mut bytes = [0; 80];
-                theirs.read_exact(&mut bytes).await
+                let mut bytes = [0; 8];
+                for _ in 0..10 {
+                    sleep(Duration::from_secs(9)).await;
+                    theirs.read_exact(&mut bytes).await.unwrap();
+                }
             };
-            let (written, taken) = tokio::join!(ours.write_all(&[1; 80]), taken);
-            assert!(written.is_ok() && taken.is_ok());
+            // Only so that what would hang fails.
+            let most = Duration::from_secs(600);
+            let both = async { tokio::join!(ours.write_all(&[1; 80]), taken) };
+            let (written, ()) = timeout(most, both).await.unwrap();
+            written.unwrap();
             let written = timeout(most, ours.write_all(&[1; 80])).await.unwrap();
             assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
         });
