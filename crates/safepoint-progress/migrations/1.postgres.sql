@@ -40,12 +40,13 @@ CREATE TABLE progress_bindings (
     PRIMARY KEY (workspace, number)
 );
 
--- The chains. One first record a workspace, one child a record, no parent in another workspace.
+-- The chains. One first record a workspace, whose parent is the empty text, and one child a record.
+-- Ids rise within a chain, so the order of parents is the order of the chain.
 CREATE TABLE progress_records (
     id TEXT PRIMARY KEY,
     workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
     number BIGINT NOT NULL CHECK (number >= 1),
-    parent TEXT,
+    parent TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('provisional', 'final')),
     confidence TEXT NOT NULL CHECK (confidence IN ('high', 'medium', 'low')),
     time BIGINT NOT NULL,
@@ -54,50 +55,29 @@ CREATE TABLE progress_records (
     proof BYTEA NOT NULL,
     request_key TEXT,
     request_digest BYTEA,
-    UNIQUE (workspace, number),
-    UNIQUE (workspace, id),
     UNIQUE (workspace, parent),
-    FOREIGN KEY (workspace, parent) REFERENCES progress_records (workspace, id),
-    CHECK ((parent IS NULL) = (number = 1)),
+    CHECK ((parent = '') = (number = 1)),
     CHECK ((request_key IS NULL) = (request_digest IS NULL))
 );
 
--- What workspaces tell their parents.
-CREATE TABLE progress_signals (
-    id TEXT PRIMARY KEY,
-    workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
-    number BIGINT NOT NULL CHECK (number >= 1),
-    type TEXT NOT NULL,
-    reason TEXT,
-    about TEXT,
-    time BIGINT NOT NULL,
-    entry BIGINT NOT NULL,
-    parent TEXT REFERENCES progress_workspaces (id),
-    UNIQUE (workspace, number)
-);
-
--- What parents were told, once each.
+-- Which signals parents were told, once each: the entry of the trail that tells of the emission,
+-- and the one that tells of the delivery. What a signal says is in the trail, and nowhere else.
 CREATE TABLE progress_deliveries (
-    signal TEXT PRIMARY KEY REFERENCES progress_signals (id),
-    workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
-    number BIGINT NOT NULL CHECK (number >= 1),
-    time BIGINT NOT NULL,
-    entry BIGINT NOT NULL,
-    UNIQUE (workspace, number)
+    emission BIGINT PRIMARY KEY,
+    delivery BIGINT NOT NULL
 );
 
 -- What parents are still to be told. The one table here that shrinks: it is no record of
--- anything, only where to look, and recovery makes it anew from the signals and deliveries.
+-- anything, only where to look, and recovery makes it anew from the trail and the deliveries.
 CREATE TABLE progress_waiting (
     parent TEXT NOT NULL,
-    signal TEXT NOT NULL,
-    PRIMARY KEY (parent, signal)
+    emission BIGINT NOT NULL,
+    PRIMARY KEY (parent, emission)
 );
 
 CREATE INDEX progress_workspaces_by_parent ON progress_workspaces (parent);
 CREATE INDEX progress_records_final ON progress_records (workspace, number) WHERE status = 'final';
 CREATE UNIQUE INDEX progress_records_by_key ON progress_records (workspace, request_key) WHERE request_key IS NOT NULL;
-CREATE INDEX progress_deliveries_by_time ON progress_deliveries (time);
 
 CREATE FUNCTION progress_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -107,9 +87,10 @@ $$;
 
 CREATE FUNCTION progress_at_end() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        IF NEW.number IS DISTINCT FROM (SELECT coalesce(max(number), 0) + 1 FROM safepoint.progress_records WHERE workspace = NEW.workspace)
-            OR NEW.parent IS DISTINCT FROM (SELECT id FROM safepoint.progress_records WHERE workspace = NEW.workspace ORDER BY number DESC LIMIT 1)
-            OR NEW.time <= (SELECT time FROM safepoint.progress_records WHERE workspace = NEW.workspace ORDER BY number DESC LIMIT 1) THEN
+        IF EXISTS (SELECT 1 FROM safepoint.progress_records WHERE workspace = NEW.workspace AND parent = NEW.parent)
+            OR (NEW.parent <> '' AND NOT EXISTS (
+                SELECT 1 FROM safepoint.progress_records
+                WHERE id = NEW.parent AND workspace = NEW.workspace AND number = NEW.number - 1 AND id < NEW.id AND time < NEW.time)) THEN
             RAISE EXCEPTION 'a chain is append-only: records are added at its end';
         END IF;
         RETURN NEW;
@@ -121,5 +102,4 @@ CREATE TRIGGER progress_workspaces_no_change BEFORE UPDATE OR DELETE OR TRUNCATE
 CREATE TRIGGER progress_moves_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON progress_moves FOR EACH STATEMENT EXECUTE FUNCTION progress_refuse();
 CREATE TRIGGER progress_bindings_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON progress_bindings FOR EACH STATEMENT EXECUTE FUNCTION progress_refuse();
 CREATE TRIGGER progress_records_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON progress_records FOR EACH STATEMENT EXECUTE FUNCTION progress_refuse();
-CREATE TRIGGER progress_signals_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON progress_signals FOR EACH STATEMENT EXECUTE FUNCTION progress_refuse();
 CREATE TRIGGER progress_deliveries_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON progress_deliveries FOR EACH STATEMENT EXECUTE FUNCTION progress_refuse();

@@ -41,12 +41,13 @@ CREATE TABLE progress_bindings (
     PRIMARY KEY (workspace, number)
 ) STRICT;
 
--- The chains. One first record a workspace, one child a record, no parent in another workspace.
+-- The chains. One first record a workspace, whose parent is the empty text, and one child a record.
+-- Ids rise within a chain, so the order of parents is the order of the chain.
 CREATE TABLE progress_records (
     id TEXT PRIMARY KEY,
     workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
     number INTEGER NOT NULL CHECK (number >= 1),
-    parent TEXT,
+    parent TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('provisional', 'final')),
     confidence TEXT NOT NULL CHECK (confidence IN ('high', 'medium', 'low')),
     time INTEGER NOT NULL,
@@ -55,58 +56,40 @@ CREATE TABLE progress_records (
     proof BLOB NOT NULL,
     request_key TEXT,
     request_digest BLOB,
-    UNIQUE (workspace, number),
-    UNIQUE (workspace, id),
     UNIQUE (workspace, parent),
-    FOREIGN KEY (workspace, parent) REFERENCES progress_records (workspace, id),
-    CHECK ((parent IS NULL) = (number = 1)),
+    CHECK ((parent = '') = (number = 1)),
     CHECK ((request_key IS NULL) = (request_digest IS NULL))
 ) STRICT;
 
--- What workspaces tell their parents.
-CREATE TABLE progress_signals (
-    id TEXT PRIMARY KEY,
-    workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
-    number INTEGER NOT NULL CHECK (number >= 1),
-    type TEXT NOT NULL,
-    reason TEXT,
-    about TEXT,
-    time INTEGER NOT NULL,
-    entry INTEGER NOT NULL,
-    parent TEXT REFERENCES progress_workspaces (id),
-    UNIQUE (workspace, number)
-) STRICT, WITHOUT ROWID;
-
--- What parents were told, once each.
+-- Which signals parents were told, once each: the entry of the trail that tells of the emission,
+-- and the one that tells of the delivery. What a signal says is in the trail, and nowhere else.
 CREATE TABLE progress_deliveries (
-    signal TEXT PRIMARY KEY REFERENCES progress_signals (id),
-    workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
-    number INTEGER NOT NULL CHECK (number >= 1),
-    time INTEGER NOT NULL,
-    entry INTEGER NOT NULL,
-    UNIQUE (workspace, number)
-) STRICT, WITHOUT ROWID;
+    emission INTEGER PRIMARY KEY,
+    delivery INTEGER NOT NULL
+) STRICT;
 
 -- What parents are still to be told. The one table here that shrinks: it is no record of
--- anything, only where to look, and recovery makes it anew from the signals and deliveries.
+-- anything, only where to look, and recovery makes it anew from the trail and the deliveries.
 CREATE TABLE progress_waiting (
     parent TEXT NOT NULL,
-    signal TEXT NOT NULL,
-    PRIMARY KEY (parent, signal)
+    emission INTEGER NOT NULL,
+    PRIMARY KEY (parent, emission)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX progress_workspaces_by_parent ON progress_workspaces (parent);
 CREATE INDEX progress_records_final ON progress_records (workspace, number) WHERE status = 'final';
 CREATE UNIQUE INDEX progress_records_by_key ON progress_records (workspace, request_key) WHERE request_key IS NOT NULL;
-CREATE INDEX progress_deliveries_by_time ON progress_deliveries (time);
 
--- A record comes at the end of its chain, later than the one before it. Refused by name where a
--- key is taken, since `INSERT OR REPLACE` would delete without asking the triggers below.
+-- A record comes at the end of its chain, later than the one before it, which is of the same
+-- workspace. Refused by name where a key is taken, since `INSERT OR REPLACE` would delete without
+-- asking the triggers below.
 CREATE TRIGGER progress_records_at_end BEFORE INSERT ON progress_records
-WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM progress_records WHERE workspace = NEW.workspace)
-  OR NEW.parent IS NOT (SELECT id FROM progress_records WHERE workspace = NEW.workspace ORDER BY number DESC LIMIT 1)
-  OR NEW.time <= (SELECT time FROM progress_records WHERE workspace = NEW.workspace ORDER BY number DESC LIMIT 1)
-  OR EXISTS (SELECT 1 FROM progress_records WHERE id = NEW.id OR (workspace = NEW.workspace AND request_key = NEW.request_key)) BEGIN
+WHEN EXISTS (SELECT 1 FROM progress_records WHERE id = NEW.id)
+  OR EXISTS (SELECT 1 FROM progress_records WHERE workspace = NEW.workspace AND parent = NEW.parent)
+  OR EXISTS (SELECT 1 FROM progress_records WHERE workspace = NEW.workspace AND request_key = NEW.request_key)
+  OR (NEW.parent <> '' AND NOT EXISTS (
+      SELECT 1 FROM progress_records
+      WHERE id = NEW.parent AND workspace = NEW.workspace AND number = NEW.number - 1 AND id < NEW.id AND time < NEW.time)) BEGIN
     SELECT RAISE(ABORT, 'a chain is append-only: records are added at its end');
 END;
 
@@ -122,16 +105,6 @@ END;
 
 CREATE TRIGGER progress_bindings_once BEFORE INSERT ON progress_bindings
 WHEN EXISTS (SELECT 1 FROM progress_bindings WHERE workspace = NEW.workspace AND number = NEW.number) BEGIN
-    SELECT RAISE(ABORT, 'progress is append-only: nothing is replaced');
-END;
-
-CREATE TRIGGER progress_signals_once BEFORE INSERT ON progress_signals
-WHEN EXISTS (SELECT 1 FROM progress_signals WHERE id = NEW.id OR (workspace = NEW.workspace AND number = NEW.number)) BEGIN
-    SELECT RAISE(ABORT, 'progress is append-only: nothing is replaced');
-END;
-
-CREATE TRIGGER progress_deliveries_once BEFORE INSERT ON progress_deliveries
-WHEN EXISTS (SELECT 1 FROM progress_deliveries WHERE signal = NEW.signal OR (workspace = NEW.workspace AND number = NEW.number)) BEGIN
     SELECT RAISE(ABORT, 'progress is append-only: nothing is replaced');
 END;
 
@@ -164,14 +137,6 @@ CREATE TRIGGER progress_records_no_update BEFORE UPDATE ON progress_records BEGI
 END;
 
 CREATE TRIGGER progress_records_no_delete BEFORE DELETE ON progress_records BEGIN
-    SELECT RAISE(ABORT, 'progress is append-only');
-END;
-
-CREATE TRIGGER progress_signals_no_update BEFORE UPDATE ON progress_signals BEGIN
-    SELECT RAISE(ABORT, 'progress is append-only');
-END;
-
-CREATE TRIGGER progress_signals_no_delete BEFORE DELETE ON progress_signals BEGIN
     SELECT RAISE(ABORT, 'progress is append-only');
 END;
 

@@ -24,7 +24,7 @@ CREATE TABLE progress_integrations (
     target TEXT NOT NULL REFERENCES progress_workspaces (id),
     turn BIGINT NOT NULL CHECK (turn >= 1),
     source TEXT NOT NULL,
-    record TEXT NOT NULL,
+    record TEXT NOT NULL REFERENCES progress_records (id),
     mode TEXT NOT NULL CHECK (mode IN ('normal', 'salvage')),
     strategy TEXT NOT NULL CHECK (strategy IN ('direct', 'layered', 'evaluated')),
     time BIGINT NOT NULL,
@@ -32,7 +32,6 @@ CREATE TABLE progress_integrations (
     PRIMARY KEY (target, turn),
     UNIQUE (source, entry),
     UNIQUE (target, turn, source),
-    FOREIGN KEY (source, record) REFERENCES progress_records (workspace, id),
     CHECK (mode = 'normal' OR strategy = 'evaluated')
 );
 
@@ -94,7 +93,8 @@ CREATE INDEX progress_integration_actions_by_turn ON progress_integration_action
 
 CREATE FUNCTION progress_in_turn() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        IF NEW.turn IS DISTINCT FROM (SELECT count(*) + 1 FROM safepoint.progress_integration_ends WHERE target = NEW.target) THEN
+        IF NEW.turn IS DISTINCT FROM (SELECT count(*) + 1 FROM safepoint.progress_integration_ends WHERE target = NEW.target)
+            OR NOT EXISTS (SELECT 1 FROM safepoint.progress_records WHERE id = NEW.record AND workspace = NEW.source) THEN
             RAISE EXCEPTION 'progress is append-only: integrations take turns';
         END IF;
         RETURN NEW;

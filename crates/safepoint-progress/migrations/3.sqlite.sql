@@ -24,7 +24,7 @@ CREATE TABLE progress_integrations (
     target TEXT NOT NULL REFERENCES progress_workspaces (id),
     turn INTEGER NOT NULL CHECK (turn >= 1),
     source TEXT NOT NULL,
-    record TEXT NOT NULL,
+    record TEXT NOT NULL REFERENCES progress_records (id),
     mode TEXT NOT NULL CHECK (mode IN ('normal', 'salvage')),
     strategy TEXT NOT NULL CHECK (strategy IN ('direct', 'layered', 'evaluated')),
     time INTEGER NOT NULL,
@@ -32,7 +32,6 @@ CREATE TABLE progress_integrations (
     PRIMARY KEY (target, turn),
     UNIQUE (source, entry),
     UNIQUE (target, turn, source),
-    FOREIGN KEY (source, record) REFERENCES progress_records (workspace, id),
     CHECK (mode = 'normal' OR strategy = 'evaluated')
 ) STRICT;
 
@@ -94,6 +93,7 @@ CREATE INDEX progress_integration_actions_by_turn ON progress_integration_action
 
 CREATE TRIGGER progress_integrations_in_turn BEFORE INSERT ON progress_integrations
 WHEN NEW.turn IS NOT (SELECT count(*) + 1 FROM progress_integration_ends WHERE target = NEW.target)
+  OR NOT EXISTS (SELECT 1 FROM progress_records WHERE id = NEW.record AND workspace = NEW.source)
   OR EXISTS (SELECT 1 FROM progress_integrations WHERE (target = NEW.target AND turn = NEW.turn) OR (source = NEW.source AND entry = NEW.entry)) BEGIN
     SELECT RAISE(ABORT, 'progress is append-only: integrations take turns');
 END;

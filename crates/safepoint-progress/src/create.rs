@@ -13,11 +13,12 @@ use crate::account::Account;
 use crate::agent::actor;
 use crate::chain::opened;
 use crate::deliver::Handing;
+use crate::emitted::Emission;
 use crate::place::Seen;
 use crate::progress::Progress;
 use crate::record::{self, Asked, Record};
 use crate::rejection::{Reason, Rejection};
-use crate::signal::{Signal, SignalType};
+use crate::signal::SignalType;
 use crate::state::State;
 use crate::table::{self, Made, RequestKey, StoredRecord};
 use crate::tell::protocol;
@@ -189,8 +190,8 @@ impl Progress {
             timestamp,
         };
         let number = head.map_or(1, |head| head.number + 1);
-        let signal = self.keep(writing, made, &made_record, number, key, account)?;
-        self.hand_over(writing, &signal, handing)?;
+        let emission = self.keep(writing, made, &made_record, number, key, account)?;
+        self.hand_over(writing, &emission, handing)?;
         Ok(Ok(made_record))
     }
 
@@ -203,7 +204,7 @@ impl Progress {
         number: i64,
         key: Option<&RequestKey<'_>>,
         mut account: Account,
-    ) -> Result<Signal, ProgressError> {
+    ) -> Result<Emission, ProgressError> {
         let body = record.to_canonical()?;
         let since = account.add_record(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let reckoned = made.reckoned(account, State::Active);
@@ -230,11 +231,11 @@ impl Progress {
         fault::point("progress.record.kept");
         let about = Some(record.id.as_str());
         let kind = SignalType::Checkpoint;
-        let signal = self.utter(writing, made, protocol(), kind, None, about)?;
+        let emission = self.utter(writing, made, protocol(), kind, None, about)?;
         fault::point("progress.record.told");
         self.meter_record(writing, made, record, &since)?;
         self.settle(writing, made, &reckoned, Some(entry.seq))?;
-        Ok(signal)
+        Ok(emission)
     }
 }
 

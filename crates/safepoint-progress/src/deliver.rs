@@ -14,8 +14,8 @@ use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use crate::ProgressError;
+use crate::emitted::Emission;
 use crate::progress::Progress;
-use crate::signal::Signal;
 use crate::state::State;
 use crate::table;
 use crate::tell::protocol;
@@ -53,14 +53,14 @@ impl Progress {
     pub(crate) fn hand_over(
         &self,
         writing: &mut Writing<'_>,
-        signal: &Signal,
+        emission: &Emission,
         handing: &mut Handing,
     ) -> Result<(), ProgressError> {
         let tried = *handing == Handing::AtOnce;
-        let done = match &signal.delivered_to {
+        let done = match &emission.signal.delivered_to {
             None => Ok(Handing::Done),
-            Some(parent) if tried => self.hand_over_now(writing, parent, signal),
-            Some(parent) => left_in_line(writing, parent, signal),
+            Some(parent) if tried => self.hand_over_now(writing, parent, emission),
+            Some(parent) => left_in_line(writing, parent, emission),
         };
         if tried {
             *handing = Handing::Failed; // unless it is done
@@ -74,14 +74,14 @@ impl Progress {
         &self,
         writing: &mut Writing<'_>,
         parent: &WorkspaceId,
-        signal: &Signal,
+        emission: &Emission,
     ) -> Result<Handing, ProgressError> {
         let (standing, _) = table::standing(writing.sql(), parent)?;
         let takes_it = !standing.state.holds_signals() && !standing.state.is_terminal();
         if !takes_it || table::is_waited_for(writing.sql(), parent)? {
-            return left_in_line(writing, parent, signal);
+            return left_in_line(writing, parent, emission);
         }
-        self.record_delivery(writing, parent, signal)?;
+        self.record_delivery(writing, parent, emission)?;
         fault::point("progress.deliver.out_of_line");
         Ok(Handing::Done)
     }
@@ -141,36 +141,29 @@ impl Progress {
             return Ok(0);
         }
         let waiting = table::in_line(writing.sql(), parent, AT_ONCE)?;
-        for signal in &waiting {
+        for place in &waiting {
             // A line is only where to look: what counts is what was emitted and delivered.
-            if signal.delivered_at.is_none() && signal.delivered_to.as_ref() == Some(parent) {
-                self.deliver_one(writing, parent, signal)?;
-            } else {
-                table::leave_line(writing.sql(), parent, &signal.id)?;
+            let emission = self.emission(writing.sql(), *place)?.filter(|emission| {
+                let signal = &emission.signal;
+                signal.delivered_at.is_none() && signal.delivered_to.as_ref() == Some(parent)
+            });
+            if let Some(emission) = emission {
+                self.record_delivery(writing, parent, &emission)?;
             }
+            table::leave_line(writing.sql(), parent, *place)?;
+            fault::point("progress.deliver.out_of_line");
         }
         Ok(waiting.len())
-    }
-
-    fn deliver_one(
-        &self,
-        writing: &mut Writing<'_>,
-        parent: &WorkspaceId,
-        signal: &Signal,
-    ) -> Result<(), ProgressError> {
-        self.record_delivery(writing, parent, signal)?;
-        table::leave_line(writing.sql(), parent, &signal.id)?;
-        fault::point("progress.deliver.out_of_line");
-        Ok(())
     }
 
     fn record_delivery(
         &self,
         writing: &mut Writing<'_>,
         parent: &WorkspaceId,
-        signal: &Signal,
+        emission: &Emission,
     ) -> Result<(), ProgressError> {
         let time = self.moment(writing)?;
+        let signal = &emission.signal;
         let entry = writing.append(Draft {
             stream: Stream::from(parent),
             actor: protocol(),
@@ -178,11 +171,11 @@ impl Progress {
             action_id: None,
             body: json!({
                 "signal_id": signal.id, "from": signal.from,
-                "delivered_to": parent, "delivered_at": time,
+                "delivered_to": parent, "delivered_at": time, "emission": emission.entry,
             }),
         })?;
         fault::point("progress.deliver.recorded");
-        table::insert_delivery(writing.sql(), &signal.id, parent, time, entry.seq)?;
+        table::insert_delivery(writing.sql(), emission.entry, entry.seq)?;
         fault::point("progress.deliver.kept");
         Ok(())
     }
@@ -191,8 +184,8 @@ impl Progress {
 fn left_in_line(
     writing: &mut Writing<'_>,
     parent: &WorkspaceId,
-    signal: &Signal,
+    emission: &Emission,
 ) -> Result<Handing, ProgressError> {
-    table::put_in_line(writing.sql(), parent, &signal.id)?;
+    table::put_in_line(writing.sql(), parent, emission.entry)?;
     Ok(Handing::Left(parent.clone()))
 }

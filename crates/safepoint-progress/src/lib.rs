@@ -12,6 +12,7 @@ mod believed;
 mod chain;
 mod create;
 mod deliver;
+mod emitted;
 mod error;
 mod find;
 mod follow;
@@ -58,7 +59,7 @@ pub use words::UnknownWord;
 use safepoint_store::{Component, Migration};
 
 /// The points at which a test may kill a process, besides those of the store and the trail.
-pub const FAULT_POINTS: [&str; 22] = [
+pub const FAULT_POINTS: [&str; 21] = [
     "progress.create.recorded",
     "progress.create.kept",
     "progress.create.bound",
@@ -69,7 +70,6 @@ pub const FAULT_POINTS: [&str; 22] = [
     "progress.record.told",
     "progress.record.acknowledged",
     "progress.signal.recorded",
-    "progress.signal.kept",
     "progress.signal.in_line",
     "progress.signal.acknowledged",
     "progress.deliver.recorded",

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use safepoint_model::{Span, TaskId, Timestamp, WorkspaceId};
-use safepoint_store::{Durability, Flow, fault};
+use safepoint_store::{Durability, Flow, Sql, fault};
 use safepoint_trail::{Draft, FieldFilter, Kind, Query, Stream, TrailError, Writing, newest_time};
 use serde::Serialize;
 
@@ -183,18 +183,24 @@ impl Progress {
         sources: impl Iterator<Item = &'a WorkspaceId>,
     ) -> Result<(), ProgressError> {
         for source in sources {
-            let forgotten = self
-                .trail
-                .store()
-                .read(|sql| table::forgotten(sql, source))?;
-            if forgotten.is_empty() {
+            let forgotten = |sql: &mut dyn Sql| -> Result<_, ProgressError> {
+                let Some(parent) = table::parent_of(sql, source)? else {
+                    return Ok(None); // there is nobody to tell
+                };
+                let (standing, _) = table::standing(sql, &parent)?;
+                let forgotten = match standing.state.is_terminal() {
+                    true => Vec::new(),
+                    false => table::forgotten(sql, source, &parent)?,
+                };
+                Ok(Some((parent, forgotten)).filter(|(_, forgotten)| !forgotten.is_empty()))
+            };
+            if self.trail.store().read(forgotten)?.is_none() {
                 continue;
             }
             self.trail.write(Durability::Sync, |writing| {
-                for (parent, signal) in table::forgotten(writing.sql(), source)? {
-                    let (standing, _) = table::standing(writing.sql(), &parent)?;
-                    if !standing.state.is_terminal() {
-                        table::put_in_line(writing.sql(), &parent, &signal)?;
+                if let Some((parent, forgotten)) = forgotten(writing.sql())? {
+                    for emission in forgotten {
+                        table::put_in_line(writing.sql(), &parent, emission)?;
                     }
                 }
                 Ok::<_, ProgressError>(())

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::agent::actor;
 use crate::deliver::Handing;
+use crate::emitted::Emission;
 use crate::error::without_nul;
 use crate::progress::Progress;
 use crate::signal::{Signal, SignalType, may_emit, move_asked};
@@ -79,9 +80,9 @@ impl Progress {
         reason: Option<&str>,
         about: Option<&str>,
     ) -> Result<Signal, ProgressError> {
-        let signal = self.utter(writing, made, by, kind, reason, about)?;
-        self.hand_over(writing, &signal, &mut Handing::InLine)?;
-        Ok(signal)
+        let emission = self.utter(writing, made, by, kind, reason, about)?;
+        self.hand_over(writing, &emission, &mut Handing::InLine)?;
+        Ok(emission.signal)
     }
 
     /// The same for one who sees to it afterwards that its parent gets it.
@@ -93,7 +94,7 @@ impl Progress {
         kind: SignalType,
         reason: Option<&str>,
         about: Option<&str>,
-    ) -> Result<Signal, ProgressError> {
+    ) -> Result<Emission, ProgressError> {
         let timestamp = self.moment(writing)?;
         let signal = Signal {
             id: SignalId::new(timestamp, &*self.entropy)?,
@@ -116,17 +117,8 @@ impl Progress {
             }),
         })?;
         fault::point("progress.signal.recorded");
-        table::insert_signal(writing.sql(), &signal, entry.seq)?;
-        fault::point("progress.signal.kept");
-        Ok(signal)
-    }
-
-    /// What a workspace emitted and was told, in order.
-    pub fn signals(&self, id: &WorkspaceId) -> Result<Vec<Signal>, ProgressError> {
-        self.trail.store().read(|sql| {
-            table::made(sql, id)?;
-            Ok(table::signals_of(sql, id)?)
-        })
+        let entry = entry.seq;
+        Ok(Emission { entry, signal })
     }
 
     /// The workspaces below `id`, the oldest first.

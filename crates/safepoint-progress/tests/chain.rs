@@ -300,7 +300,7 @@ on_every_store! {
         let worker = below(&progress, &root(&progress), "worker");
         let first = send(&progress, &worker, &body(None)).unwrap();
         send(&progress, &worker, &body(Some(&first))).unwrap();
-        for table in ["workspaces", "moves", "bindings", "records", "signals", "deliveries"] {
+        for table in ["workspaces", "moves", "bindings", "records", "deliveries"] {
             refused(&room, &format!("DELETE FROM progress_{table}"));
         }
         refused(&room, "UPDATE progress_records SET status = 'final'");
@@ -334,8 +334,8 @@ on_every_store! {
         let copy = |workspace: &WorkspaceId, number: i64, parent: &str| format!(
             "INSERT INTO progress_records SELECT 'rec_new', '{workspace}', {number}, {parent}, status, confidence, time + 99999999, entry, body, proof, NULL, NULL FROM progress_records WHERE id = '{}'", first.id);
         let (mine, theirs) = (&worker.workspace_id, &other.workspace_id);
-        refused(&room, &copy(mine, 3, "NULL"));
-        refused(&room, &copy(mine, 1, "NULL"));
+        refused(&room, &copy(mine, 3, "''"));
+        refused(&room, &copy(mine, 1, "''"));
         refused(&room, &copy(mine, 3, &format!("'{}'", first.id)));
         refused(&room, &copy(theirs, 2, &format!("'{}'", first.id)));
         refused(&room, &copy(theirs, 1, &format!("'{}'", first.id)));

@@ -197,7 +197,7 @@ fn pr_40_a_missing_move_is_made_once_though_its_recovery_is_killed() {
     let all = begin(&room, 1);
     let id = &all[1].workspace_id;
     run(&room, &work(&all[1], "3"), "");
-    emit_without_move(&room, id, all[0].workspace_id.as_str(), "complete");
+    emit_without_move(&room, id, "complete");
     let (_, signal) = run(&room, &["recover"], "progress.recover.moved");
     assert_eq!(signal, Some(9));
     let progress = open(&room, 3);

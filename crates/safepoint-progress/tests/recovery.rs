@@ -52,11 +52,9 @@ on_every_store! {
             (id, Subject::Checkpoint, format!("UPDATE progress_records SET time = time + 1 WHERE id = '{second}'"), format!("UPDATE progress_records SET time = time - 1 WHERE id = '{second}'")),
             (id, Subject::Checkpoint, "UPDATE progress_records SET request_key = 'other' WHERE number = 4".to_owned(), "UPDATE progress_records SET request_key = 'key' WHERE number = 4".to_owned()),
             (id, Subject::Checkpoint, "UPDATE progress_records SET entry = entry + 1 WHERE number = 2".to_owned(), "UPDATE progress_records SET entry = entry - 1 WHERE number = 2".to_owned()),
-            (id, Subject::Signal, "UPDATE progress_signals SET type = 'ready' WHERE number = 2".to_owned(), "UPDATE progress_signals SET type = 'checkpoint' WHERE number = 2".to_owned()),
-            (id, Subject::Signal, "UPDATE progress_signals SET reason = 'x' WHERE type = 'escalation'".to_owned(), "UPDATE progress_signals SET reason = 'look' WHERE type = 'escalation'".to_owned()),
-            (id, Subject::Workspace, "UPDATE progress_signals SET type = 'unheard' WHERE number = 2".to_owned(), "UPDATE progress_signals SET type = 'checkpoint' WHERE number = 2".to_owned()),
-            (above, Subject::Delivery, "UPDATE progress_deliveries SET time = time + 1 WHERE number = 2".to_owned(), "UPDATE progress_deliveries SET time = time - 1 WHERE number = 2".to_owned()),
-            (above, Subject::Delivery, "UPDATE progress_deliveries SET number = 9 WHERE number = 2".to_owned(), "UPDATE progress_deliveries SET number = 2 WHERE number = 9".to_owned()),
+            (above, Subject::Delivery, "UPDATE progress_deliveries SET delivery = delivery + 1 WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned(), "UPDATE progress_deliveries SET delivery = delivery - 1 WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
+            (id, Subject::Delivery, "UPDATE progress_deliveries SET delivery = (SELECT max(delivery) FROM progress_deliveries) WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned(), "UPDATE progress_deliveries SET delivery = (SELECT min(seq) FROM trail_entries WHERE kind = 'signal_delivered') WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
+            (id, Subject::Delivery, "INSERT INTO progress_deliveries SELECT min(seq), min(seq) FROM trail_entries WHERE kind = 'checkpoint_created'".to_owned(), "DELETE FROM progress_deliveries WHERE emission = delivery".to_owned()),
         ];
         for (workspace, subject, change, back) in cases {
             room.tamper(&change);
@@ -69,7 +67,7 @@ on_every_store! {
         // What cannot be put back comes last.
         room.tamper(&format!("UPDATE progress_bindings SET digest = (SELECT digest FROM progress_bindings WHERE workspace = '{id}' AND number = 1) WHERE workspace = '{id}' AND number = 2"));
         assert_eq!(progress.verify(id).unwrap().first_bad.unwrap().subject, Subject::Binding);
-        room.tamper("DELETE FROM progress_deliveries WHERE number = 5");
+        room.tamper("DELETE FROM progress_deliveries WHERE emission = (SELECT max(emission) FROM progress_deliveries)");
         assert_eq!(progress.verify(above).unwrap().first_bad.unwrap().subject, Subject::Delivery);
     }
 
@@ -146,7 +144,7 @@ on_every_store! {
         let worker = below(&progress, &root);
         let (on, off) = match room.database() {
             Database::Sqlite => ("CREATE TRIGGER nobody BEFORE INSERT ON progress_deliveries BEGIN SELECT RAISE(ABORT, 'no'); END", "DROP TRIGGER nobody"),
-            Database::Postgres => ("ALTER TABLE progress_deliveries ADD CONSTRAINT nobody CHECK (time < 0) NOT VALID", "ALTER TABLE progress_deliveries DROP CONSTRAINT nobody"),
+            Database::Postgres => ("ALTER TABLE progress_deliveries ADD CONSTRAINT nobody CHECK (delivery < 0) NOT VALID", "ALTER TABLE progress_deliveries DROP CONSTRAINT nobody"),
         };
         room.tamper(on);
         let first = send(&progress, &worker, &body(None)).unwrap();
@@ -188,7 +186,7 @@ on_every_store! {
                 let root = root(&progress);
                 let worker = below(&progress, &root);
                 chain(&progress, &worker, 1);
-                emit_without_move(&room, &worker.workspace_id, root.workspace_id.as_str(), kind);
+                emit_without_move(&room, &worker.workspace_id, kind);
                 assert_eq!(progress.workspace(&worker.workspace_id).unwrap().state, State::Active);
                 worker
             };
@@ -215,8 +213,8 @@ on_every_store! {
         progress.move_to(&root.workspace_id, State::Active, None, &ada()).unwrap();
         assert_eq!(of_kind(&room, &trail, "signal_delivered").len(), 5);
         // What stands in a line and was delivered is not delivered again.
-        let delivered = of_kind(&room, &trail, "signal_delivered")[0].1["signal_id"].as_str().unwrap().to_owned();
-        room.tamper(&format!("INSERT INTO progress_waiting VALUES ('{}', '{delivered}')", root.workspace_id));
+        let delivered = of_kind(&room, &trail, "signal_delivered")[0].1["emission"].as_u64().unwrap();
+        room.tamper(&format!("INSERT INTO progress_waiting VALUES ('{}', {delivered})", root.workspace_id));
         progress.deliver().unwrap();
         all_delivered_in_order(&room, &trail, &root.workspace_id, "a lost line");
     }

@@ -1,22 +1,22 @@
 //! The tables: rows in and out. No rule is decided here.
 
 mod account;
+mod delivery;
 mod integration;
 mod kept;
 mod place;
 mod record;
-mod signal;
 mod task;
 mod workspace;
 
 use safepoint_store::{Row, StoreError, Value};
 
 pub(crate) use account::*;
+pub(crate) use delivery::*;
 pub(crate) use integration::*;
 pub(crate) use kept::*;
 pub(crate) use place::*;
 pub(crate) use record::*;
-pub(crate) use signal::*;
 pub(crate) use task::*;
 pub(crate) use workspace::*;
 

@@ -28,7 +28,9 @@ fn read_record(row: &dyn Row) -> Result<StoredRecord, StoreError> {
     Ok(StoredRecord {
         id: row.text(0)?.to_owned(),
         number: row.integer(1)?,
-        parent: row.optional_text(2)?.map(str::to_owned),
+        parent: Some(row.text(2)?)
+            .filter(|parent| !parent.is_empty())
+            .map(str::to_owned),
         status: row.text(3)?.to_owned(),
         confidence: row.text(4)?.to_owned(),
         time: row.integer(5)?,
@@ -45,7 +47,7 @@ pub(crate) fn head(
     id: &WorkspaceId,
 ) -> Result<Option<StoredRecord>, StoreError> {
     let statement = format!(
-        "SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 ORDER BY number DESC LIMIT 1"
+        "SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 ORDER BY parent DESC LIMIT 1"
     );
     query_one(sql, &statement, &[Value::Text(id.as_str())], read_record)
 }
@@ -63,23 +65,31 @@ pub(crate) fn newest_final(
 pub(crate) fn chain(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Vec<StoredRecord>, StoreError> {
     query_all(
         sql,
-        &format!("SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 ORDER BY number"),
+        &format!("SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 ORDER BY parent"),
         &[Value::Text(id.as_str())],
         read_record,
     )
 }
 
-/// The records of a workspace behind a number, a page of them.
+/// The records of a workspace behind the one with this parent, a page of them, in the order of
+/// the chain.
 pub(crate) fn records_after(
     sql: &mut dyn Sql,
     id: &WorkspaceId,
-    number: i64,
+    parent: Option<&str>,
     most: u32,
 ) -> Result<Vec<StoredRecord>, StoreError> {
+    let behind = match parent {
+        Some(_) => "parent > ?2",
+        None => "parent >= ?2",
+    };
     let statement = format!(
-        "SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 AND number > ?2 ORDER BY number LIMIT {most}"
+        "SELECT {COLUMNS} FROM progress_records WHERE workspace = ?1 AND {behind} ORDER BY parent LIMIT {most}"
     );
-    let values = [Value::Text(id.as_str()), Value::Integer(number)];
+    let values = [
+        Value::Text(id.as_str()),
+        Value::Text(parent.unwrap_or_default()),
+    ];
     query_all(sql, &statement, &values, read_record)
 }
 
@@ -151,7 +161,7 @@ pub(crate) fn insert_record(
             Value::Text(&row.id),
             Value::Text(workspace.as_str()),
             Value::Integer(row.number),
-            row.parent.as_deref().into(),
+            Value::Text(row.parent.as_deref().unwrap_or_default()),
             Value::Text(&row.status),
             Value::Text(&row.confidence),
             Value::Integer(row.time),

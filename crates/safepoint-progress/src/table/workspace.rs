@@ -85,6 +85,18 @@ pub(crate) fn made(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Made, Progress
     })
 }
 
+/// The workspace above another one.
+pub(crate) fn parent_of(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+) -> Result<Option<WorkspaceId>, StoreError> {
+    let statement = "SELECT parent FROM progress_workspaces WHERE id = ?1";
+    let found = query_one(sql, statement, &[Value::Text(id.as_str())], |row| {
+        optional(row, 0)
+    })?;
+    Ok(found.flatten())
+}
+
 pub(crate) fn all_made(sql: &mut dyn Sql) -> Result<Vec<Made>, StoreError> {
     query_all(sql, &format!("{MADE} ORDER BY created, id"), &[], read_made)
 }

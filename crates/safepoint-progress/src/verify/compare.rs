@@ -23,7 +23,6 @@ use crate::signal::move_asked;
 use crate::state::{Standing, State};
 use crate::table::{
     self, Made, OF_WORKSPACES, StoredBinding, StoredDelivery, StoredMove, StoredRecord,
-    StoredSignal,
 };
 
 pub(super) const MISSING: &str = "it is in the trail, and not in the store";
@@ -56,7 +55,6 @@ pub(super) struct Compare<'a> {
     moves: Rows<StoredMove>,
     bindings: Rows<StoredBinding>,
     records: Rows<StoredRecord>,
-    signals: Rows<StoredSignal>,
     deliveries: Rows<StoredDelivery>,
     /// What the entry at hand says of rows that are compared by their marks.
     told: RowsTold,
@@ -84,7 +82,6 @@ impl<'a> Compare<'a> {
             moves: Rows::new(most),
             bindings: Rows::new(most),
             records: Rows::new(most),
-            signals: Rows::new(most),
             deliveries: Rows::new(most),
             told: RowsTold::new(),
             marked: Marked::new(id.as_str(), &OF_WORKSPACES),
@@ -175,7 +172,10 @@ impl<'a> Compare<'a> {
                 }
             )*};
         }
-        none_left!(moves: Move, bindings: Binding, records: Checkpoint, signals: Signal, deliveries: Delivery);
+        none_left!(moves: Move, bindings: Binding, records: Checkpoint);
+        if self.deliveries.next(sql, self.id)?.is_some() {
+            return Ok(Some(self.fault(Subject::Delivery, None, EXTRA)));
+        }
         if let Err(extra) = self.marked.end(sql, self.most)? {
             return Ok(Some(extra));
         }
@@ -314,10 +314,14 @@ impl<'a> Compare<'a> {
         Ok(held)
     }
 
+    /// What a signal says is in its entry alone; only that it was delivered has a row.
     fn signal(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
         let body = self.trail.whole_body(entry.body)?;
         let told: SignalTold<'_> = read_from(entry, &body)?;
-        let row = self.signals.next(sql, self.id)?;
+        let signal = Some(told.signal_id.to_string());
+        if told.from != self.id.as_str() {
+            return Ok(Err(self.fault(Subject::Signal, signal, OTHER)));
+        }
         if entry.actor != "protocol"
             && let Some(to) = move_asked(self.standing, told.kind)
         {
@@ -325,41 +329,51 @@ impl<'a> Compare<'a> {
             let seq = entry.seq;
             self.asked = Some(Asked { to, reason, seq });
         }
-        let (trail, id, made) = (self.trail, self.id, &self.made);
-        let above = made.as_ref().and_then(|(made, _)| made.parent.as_ref());
-        let same = |row: &StoredSignal| {
-            row.id == told.signal_id
-                && told.from == id.as_str()
-                && row.kind == told.kind
-                && row.time == told.timestamp.as_micros()
-                && row.parent.as_deref() == above.map(WorkspaceId::as_str)
-                && same_text(
-                    trail,
-                    "reason",
-                    row.reason.as_deref(),
-                    told.reason.as_deref(),
-                )
-                && same_text(trail, "ref", row.about.as_deref(), told.about.as_deref())
+        self.add(Subject::Signal);
+        let is_its = |row: &StoredDelivery| row.emission == entry.seq;
+        let row = self.deliveries.next_if(sql, self.id, is_its)?;
+        let above = self
+            .made
+            .as_ref()
+            .and_then(|(made, _)| made.parent.as_ref());
+        let is_told = |(stream, kind, body): &(String, String, String)| {
+            Ok::<_, ProgressError>(
+                kind == "signal_delivered"
+                    && Some(stream.as_str()) == above.map(WorkspaceId::as_str)
+                    && read_from::<DeliveryTold<'_>>(entry, &self.trail.whole_body(body)?)?
+                        .emission
+                        == entry.seq,
+            )
         };
-        let is_same = row.as_ref().is_some_and(same);
-        Ok(self.settle(Subject::Signal, entry, row, |_| is_same))
+        let held = match row.map(|row| row.told) {
+            None => true, // it waits
+            Some(None) => false,
+            Some(Some(told)) => is_told(&told)?,
+        };
+        match held {
+            true => Ok(Ok(())),
+            false => Ok(Err(self.fault(Subject::Delivery, signal, EXTRA))),
+        }
     }
 
     fn delivery(&mut self, sql: &mut dyn Sql, entry: Brief<'_>) -> Result<Held, ProgressError> {
         let body = self.trail.whole_body(entry.body)?;
         let told: DeliveryTold<'_> = read_from(entry, &body)?;
-        let row = self.deliveries.next(sql, self.id)?;
         match self.told_by.get_mut(&told.from) {
             Some(count) => *count += 1,
             None => drop(self.told_by.insert(told.from.clone(), 1)),
         }
-        let id = self.id;
-        Ok(self.settle(Subject::Delivery, entry, row, |row| {
-            row.signal == told.signal_id
-                && row.from.as_deref() == Some(told.from.as_str())
-                && told.delivered_to == id.as_str()
-                && row.time == told.delivered_at.as_micros()
-        }))
+        let wrong = match table::delivery_of(sql, told.emission)? {
+            None => Some(MISSING),
+            Some(row) if u64::try_from(row) != Ok(entry.seq) => Some(OTHER),
+            Some(_) => (told.delivered_to != self.id.as_str()).then_some(OTHER),
+        };
+        if let Some(reason) = wrong {
+            let signal = Some(told.signal_id.to_string());
+            return Ok(Err(self.fault(Subject::Delivery, signal, reason)));
+        }
+        self.add(Subject::Delivery);
+        Ok(Ok(()))
     }
 
     /// Whether a row is there, at its place, and what its entry tells of.
@@ -378,10 +392,14 @@ impl<'a> Compare<'a> {
         if !in_place || !same(&row) {
             return Err(self.fault(subject, row.id(), OTHER));
         }
+        self.add(subject);
+        Ok(())
+    }
+
+    fn add(&mut self, subject: Subject) {
         if let Some(count) = self.counts.get_mut(subject as usize) {
             *count += 1;
         }
-        Ok(())
     }
 
     fn count(&self, subject: Subject) -> u64 {

@@ -5,23 +5,94 @@ use std::collections::VecDeque;
 use safepoint_model::WorkspaceId;
 use safepoint_store::{Sql, StoreError};
 
-use crate::table::{self, StoredBinding, StoredDelivery, StoredMove, StoredRecord, StoredSignal};
+use crate::table::{self, StoredBinding, StoredDelivery, StoredMove, StoredRecord};
 
-/// A row that has a number and an entry.
-pub(super) trait Numbered: Sized {
-    fn number(&self) -> i64;
-    fn entry(&self) -> i64;
-    fn id(&self) -> Option<String>;
+/// A row that has its place among those of a workspace.
+pub(super) trait Placed: Sized {
+    /// What the rows are in the order of.
+    type Place;
+
+    fn place(&self) -> Self::Place;
+    /// The rows behind a place, from the first one on where there is none.
     fn after(
         sql: &mut dyn Sql,
         id: &WorkspaceId,
-        number: i64,
+        place: Option<&Self::Place>,
         most: u32,
     ) -> Result<Vec<Self>, StoreError>;
 }
 
+/// A row that has a number and an entry.
+pub(super) trait Numbered: Placed {
+    fn number(&self) -> i64;
+    fn entry(&self) -> i64;
+    fn id(&self) -> Option<String>;
+}
+
+impl Placed for StoredRecord {
+    /// Its parent: that of the first is the empty text.
+    type Place = String;
+
+    fn place(&self) -> String {
+        self.parent.clone().unwrap_or_default()
+    }
+
+    fn after(
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+        place: Option<&String>,
+        most: u32,
+    ) -> Result<Vec<Self>, StoreError> {
+        table::records_after(sql, id, place.map(String::as_str), most)
+    }
+}
+
+impl Placed for StoredDelivery {
+    type Place = u64;
+
+    fn place(&self) -> u64 {
+        self.emission
+    }
+
+    fn after(
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+        place: Option<&u64>,
+        most: u32,
+    ) -> Result<Vec<Self>, StoreError> {
+        let place = place.map_or(-1, |place| i64::try_from(*place).unwrap_or(i64::MAX));
+        table::deliveries_after(sql, id, place, most)
+    }
+}
+
+macro_rules! by_number {
+    ($($row:ident, $after:ident;)*) => {$(
+        impl Placed for $row {
+            type Place = i64;
+
+            fn place(&self) -> i64 {
+                self.number
+            }
+
+            fn after(
+                sql: &mut dyn Sql,
+                id: &WorkspaceId,
+                place: Option<&i64>,
+                most: u32,
+            ) -> Result<Vec<Self>, StoreError> {
+                table::$after(sql, id, place.copied().unwrap_or(i64::MIN), most)
+            }
+        }
+    )*};
+}
+
+by_number! {
+    StoredMove, moves_after;
+    StoredBinding, bindings_after;
+}
+
 macro_rules! numbered {
-    ($($row:ident, $after:ident, |$this:ident| $id:expr;)*) => {$(
+    ($($row:ident, |$this:ident| $id:expr;)*) => {$(
         impl Numbered for $row {
             fn number(&self) -> i64 {
                 self.number
@@ -33,40 +104,33 @@ macro_rules! numbered {
                 let $this = self;
                 $id
             }
-            fn after(
-                sql: &mut dyn Sql,
-                id: &WorkspaceId,
-                number: i64,
-                most: u32,
-            ) -> Result<Vec<Self>, StoreError> {
-                table::$after(sql, id, number, most)
-            }
         }
     )*};
 }
 
 numbered! {
-    StoredMove, moves_after, |_row| None;
-    StoredBinding, bindings_after, |_row| None;
-    StoredRecord, records_after, |row| Some(row.id.clone());
-    StoredSignal, signals_after, |row| Some(row.id.clone());
-    StoredDelivery, deliveries_after, |row| Some(row.signal.clone());
+    StoredMove, |_row| None;
+    StoredBinding, |_row| None;
+    StoredRecord, |row| Some(row.id.clone());
 }
 
 /// Rows that are read once, from the first to the last.
-pub(super) struct Rows<T> {
+pub(super) struct Rows<T: Placed> {
     page: VecDeque<T>,
-    /// Behind which row the next page begins; `None` when there is none.
-    next: Option<i64>,
+    /// Behind which row the next page begins.
+    behind: Option<T::Place>,
+    /// Whether all pages were read.
+    is_read: bool,
     /// How many are read at a time.
     most: u32,
 }
 
-impl<T: Numbered> Rows<T> {
+impl<T: Placed> Rows<T> {
     pub(super) fn new(most: u32) -> Self {
         Self {
             page: VecDeque::new(),
-            next: Some(i64::MIN),
+            behind: None,
+            is_read: false,
             most,
         }
     }
@@ -76,11 +140,24 @@ impl<T: Numbered> Rows<T> {
         sql: &mut dyn Sql,
         id: &WorkspaceId,
     ) -> Result<Option<T>, StoreError> {
-        if let (true, Some(behind)) = (self.page.is_empty(), self.next) {
-            self.page = T::after(sql, id, behind, self.most)?.into();
-            let whole = self.page.len() >= self.most as usize;
-            self.next = self.page.back().filter(|_| whole).map(T::number);
+        self.next_if(sql, id, |_| true)
+    }
+
+    /// The next row, if it is the one that is looked for; else it stays the next.
+    pub(super) fn next_if(
+        &mut self,
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+        wanted: impl FnOnce(&T) -> bool,
+    ) -> Result<Option<T>, StoreError> {
+        if self.page.is_empty() && !self.is_read {
+            self.page = T::after(sql, id, self.behind.as_ref(), self.most)?.into();
+            self.is_read = self.page.len() < self.most as usize;
+            self.behind = self.page.back().map(T::place);
         }
-        Ok(self.page.pop_front())
+        match self.page.front().is_some_and(wanted) {
+            true => Ok(self.page.pop_front()),
+            false => Ok(None),
+        }
     }
 }

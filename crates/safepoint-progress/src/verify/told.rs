@@ -96,9 +96,6 @@ pub(super) struct SignalTold<'a> {
     pub(super) kind: SignalType,
     #[serde(borrow)]
     pub(super) reason: Option<Cow<'a, str>>,
-    #[serde(rename = "ref", borrow)]
-    pub(super) about: Option<Cow<'a, str>>,
-    pub(super) timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
@@ -108,7 +105,7 @@ pub(super) struct DeliveryTold<'a> {
     pub(super) from: WorkspaceId,
     #[serde(borrow)]
     pub(super) delivered_to: Cow<'a, str>,
-    pub(super) delivered_at: Timestamp,
+    pub(super) emission: u64,
 }
 
 /// Reads what an entry tells.

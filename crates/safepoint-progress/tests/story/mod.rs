@@ -72,30 +72,18 @@ pub(crate) fn chain(progress: &Progress, to: &Created, count: usize) -> Vec<Reco
 }
 
 /// Records that an agent emitted a signal, as if it had been cut off before the move it asks for.
-pub(crate) fn emit_without_move(room: &Room, id: &WorkspaceId, parent: &str, kind: &str) {
+pub(crate) fn emit_without_move(room: &Room, id: &WorkspaceId, kind: &str) {
     let trail = room.trail();
     let signal = SignalId::new(Timestamp::from_micros(1), &Seeded::new(77)).unwrap();
     let written: Result<(), ProgressError> = trail.write(Durability::Sync, |writing| {
         let time = writing.moment();
-        let entry = writing.append(Draft {
+        writing.append(Draft {
             stream: Stream::from(id),
             actor: "worker".parse().unwrap(),
             kind: Kind::fixed("signal_emitted").into(),
             action_id: None,
             body: json!({"signal_id": signal, "from": id, "type": kind, "reason": "why", "ref": null, "timestamp": time}),
         })?;
-        writing.sql().execute(
-            "INSERT INTO progress_signals (id, workspace, number, type, reason, about, time, entry, parent) \
-             VALUES (?1, ?2, (SELECT coalesce(max(number), 0) + 1 FROM progress_signals WHERE workspace = ?2), ?3, 'why', NULL, ?4, ?5, ?6)",
-            &[
-                Column::Text(signal.as_str()),
-                Column::Text(id.as_str()),
-                Column::Text(kind),
-                Column::Integer(time.as_micros()),
-                Column::Integer(entry.seq as i64),
-                Column::Text(parent),
-            ],
-        )?;
         Ok(())
     });
     written.unwrap();

@@ -1,0 +1,123 @@
+//! Signals as the trail tells of them: what was emitted, and whether it was delivered.
+
+use std::collections::BTreeSet;
+
+use safepoint_model::{SignalId, Timestamp, WorkspaceId};
+use safepoint_store::Sql;
+use safepoint_trail::{Entry, Stream, entry_at, page_of};
+use serde::Deserialize;
+
+use crate::ProgressError;
+use crate::progress::Progress;
+use crate::signal::{Signal, SignalType};
+use crate::table;
+
+/// So many entries are read at once.
+const PAGE: u32 = 500;
+
+/// A signal, and the place of the entry that tells of its emission.
+#[derive(Clone, Debug)]
+pub(crate) struct Emission {
+    pub(crate) entry: u64,
+    pub(crate) signal: Signal,
+}
+
+#[derive(Deserialize)]
+struct EmissionSaid {
+    signal_id: SignalId,
+    from: WorkspaceId,
+    #[serde(rename = "type")]
+    kind: SignalType,
+    reason: Option<String>,
+    #[serde(rename = "ref")]
+    about: Option<String>,
+    timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct DeliverySaid {
+    emission: u64,
+}
+
+impl Progress {
+    /// The signal whose emission the entry at a place tells of, if it tells of one.
+    pub(crate) fn emission(
+        &self,
+        sql: &mut dyn Sql,
+        place: u64,
+    ) -> Result<Option<Emission>, ProgressError> {
+        match entry_at(sql, place)? {
+            Some(entry) => self.emission_in(sql, &entry),
+            None => Ok(None),
+        }
+    }
+
+    fn emission_in(
+        &self,
+        sql: &mut dyn Sql,
+        entry: &Entry,
+    ) -> Result<Option<Emission>, ProgressError> {
+        if entry.kind.as_str() != "signal_emitted" {
+            return Ok(None);
+        }
+        let body = self.trail.whole_body(&entry.body)?;
+        let Ok(said) = serde_json::from_str::<EmissionSaid>(&body) else {
+            return Err(ProgressError::Tampered {
+                what: "trail entry",
+                id: entry.id.to_string(),
+            });
+        };
+        let signal = Signal {
+            id: said.signal_id,
+            delivered_to: table::parent_of(sql, &said.from)?,
+            from: said.from,
+            kind: said.kind,
+            reason: said.reason,
+            about: said.about,
+            timestamp: said.timestamp,
+            delivered_at: table::delivered_at(sql, entry.seq)?,
+        };
+        let entry = entry.seq;
+        Ok(Some(Emission { entry, signal }))
+    }
+
+    /// The place of the emission whose delivery an entry tells of, if it tells of one.
+    pub(crate) fn delivered_in(&self, entry: &Entry) -> Result<Option<u64>, ProgressError> {
+        if entry.kind.as_str() != "signal_delivered" {
+            return Ok(None);
+        }
+        let body = self.trail.whole_body(&entry.body)?;
+        let said = serde_json::from_str::<DeliverySaid>(&body);
+        Ok(said.ok().map(|said| said.emission))
+    }
+
+    /// What a workspace emitted, what it was told by its children, and what it is still to be
+    /// told: in the order of emission.
+    pub fn signals(&self, id: &WorkspaceId) -> Result<Vec<Signal>, ProgressError> {
+        self.trail.store().read(|sql| {
+            table::made(sql, id)?;
+            let stream = Stream::from(id);
+            let mut places: BTreeSet<u64> = BTreeSet::new();
+            let mut from = 0;
+            loop {
+                let page = page_of(sql, &stream, from, PAGE)?;
+                for entry in &page {
+                    match entry.kind.as_str() {
+                        "signal_emitted" => drop(places.insert(entry.seq)),
+                        _ => places.extend(self.delivered_in(entry)?),
+                    }
+                }
+                match page.last() {
+                    Some(last) => from = last.seq + 1,
+                    None => break,
+                }
+            }
+            places.extend(table::in_line(sql, id, u32::MAX)?);
+            let mut signals = Vec::with_capacity(places.len());
+            for place in places {
+                signals.extend(self.emission(sql, place)?.map(|emission| emission.signal));
+            }
+            Ok(signals)
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Which signals were delivered, and which wait. A signal is named by the entry that tells of
+//! its emission: what it says is in the trail, and nowhere else.
+
+use safepoint_model::{Timestamp, WorkspaceId};
+use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
+
+use super::{parsed, position};
+
+/// The row of a delivery, and the entry that it says tells of it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredDelivery {
+    pub(crate) emission: u64,
+    /// The stream, the kind and the body of that entry, if there is one.
+    pub(crate) told: Option<(String, String, String)>,
+}
+
+/// Notes that a parent was told. The database refuses what was delivered before.
+pub(crate) fn insert_delivery(
+    sql: &mut dyn Sql,
+    emission: u64,
+    delivery: u64,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO progress_deliveries (emission, delivery) VALUES (?1, ?2)",
+        &[position(emission), position(delivery)],
+    )
+    .map(drop)
+}
+
+/// The entry that tells of the delivery of a signal, if a row names one.
+pub(crate) fn delivery_of(sql: &mut dyn Sql, emission: u64) -> Result<Option<i64>, StoreError> {
+    query_one(
+        sql,
+        "SELECT delivery FROM progress_deliveries WHERE emission = ?1",
+        &[position(emission)],
+        |row| row.integer(0),
+    )
+}
+
+/// When a signal was delivered, if it was.
+pub(crate) fn delivered_at(
+    sql: &mut dyn Sql,
+    emission: u64,
+) -> Result<Option<Timestamp>, StoreError> {
+    query_one(
+        sql,
+        "SELECT t.time FROM progress_deliveries d JOIN trail_entries t ON t.seq = d.delivery WHERE d.emission = ?1",
+        &[position(emission)],
+        |row| row.integer(0).map(Timestamp::from_micros),
+    )
+}
+
+/// The rows that name an entry of a workspace as an emission, behind one of them: a page of
+/// them, in the order of the trail.
+pub(crate) fn deliveries_after(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    emission: i64,
+    most: u32,
+) -> Result<Vec<StoredDelivery>, StoreError> {
+    query_all(
+        sql,
+        &format!(
+            "SELECT e.seq, t.stream, t.kind, t.body FROM trail_entries e \
+             JOIN progress_deliveries d ON d.emission = e.seq LEFT JOIN trail_entries t ON t.seq = d.delivery \
+             WHERE e.stream = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT {most}"
+        ),
+        &[Value::Text(id.as_str()), Value::Integer(emission)],
+        |row| {
+            let text = |column| Ok::<_, StoreError>(row.optional_text(column)?.map(str::to_owned));
+            Ok(StoredDelivery {
+                emission: place(row, 0)?,
+                told: match (text(1)?, text(2)?, text(3)?) {
+                    (Some(stream), Some(kind), Some(body)) => Some((stream, kind, body)),
+                    _ => None,
+                },
+            })
+        },
+    )
+}
+
+/// Puts a signal into the line before its parent.
+pub(crate) fn put_in_line(
+    sql: &mut dyn Sql,
+    parent: &WorkspaceId,
+    emission: u64,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO progress_waiting (parent, emission) VALUES (?1, ?2)",
+        &[Value::Text(parent.as_str()), position(emission)],
+    )
+    .map(drop)
+}
+
+/// The next parent, in the order of their ids, that something waits for.
+pub(crate) fn waited_for(
+    sql: &mut dyn Sql,
+    after: &str,
+) -> Result<Option<WorkspaceId>, StoreError> {
+    query_one(
+        sql,
+        "SELECT parent FROM progress_waiting WHERE parent > ?1 ORDER BY parent LIMIT 1",
+        &[Value::Text(after)],
+        |row| parsed(row.text(0)?, 0),
+    )
+}
+
+/// Whether anything waits for a parent.
+pub(crate) fn is_waited_for(sql: &mut dyn Sql, parent: &WorkspaceId) -> Result<bool, StoreError> {
+    let found = query_one(
+        sql,
+        "SELECT emission FROM progress_waiting WHERE parent = ?1 LIMIT 1",
+        &[Value::Text(parent.as_str())],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
+/// What waits for a parent, in the order in which it was emitted.
+pub(crate) fn in_line(
+    sql: &mut dyn Sql,
+    parent: &WorkspaceId,
+    most: u32,
+) -> Result<Vec<u64>, StoreError> {
+    query_all(
+        sql,
+        &format!(
+            "SELECT emission FROM progress_waiting WHERE parent = ?1 ORDER BY emission LIMIT {most}"
+        ),
+        &[Value::Text(parent.as_str())],
+        |row| place(row, 0),
+    )
+}
+
+/// Takes a signal out of the line.
+pub(crate) fn leave_line(
+    sql: &mut dyn Sql,
+    parent: &WorkspaceId,
+    emission: u64,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "DELETE FROM progress_waiting WHERE parent = ?1 AND emission = ?2",
+        &[Value::Text(parent.as_str()), position(emission)],
+    )
+    .map(drop)
+}
+
+/// Takes the whole line before a parent away.
+pub(crate) fn no_line(sql: &mut dyn Sql, parent: &WorkspaceId) -> Result<(), StoreError> {
+    sql.execute(
+        "DELETE FROM progress_waiting WHERE parent = ?1",
+        &[Value::Text(parent.as_str())],
+    )
+    .map(drop)
+}
+
+/// What a workspace emitted, what its parent was never told, and what stands in no line.
+pub(crate) fn forgotten(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    parent: &WorkspaceId,
+) -> Result<Vec<u64>, StoreError> {
+    query_all(
+        sql,
+        "SELECT e.seq FROM trail_entries e WHERE e.stream = ?1 AND e.kind = 'signal_emitted' \
+         AND NOT EXISTS (SELECT 1 FROM progress_deliveries d WHERE d.emission = e.seq) \
+         AND NOT EXISTS (SELECT 1 FROM progress_waiting w WHERE w.parent = ?2 AND w.emission = e.seq) \
+         ORDER BY e.seq",
+        &[Value::Text(id.as_str()), Value::Text(parent.as_str())],
+        |row| place(row, 0),
+    )
+}
+
+/// How much there is to compare of a workspace: the entries that tell of it.
+pub(crate) fn weight(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<i64, StoreError> {
+    let weight = query_one(
+        sql,
+        "SELECT count(*) FROM trail_entries WHERE stream = ?1",
+        &[Value::Text(id.as_str())],
+        |row| row.integer(0),
+    )?;
+    Ok(weight.unwrap_or(0))
+}
+
+/// A place in the trail. Nothing is at a negative one.
+fn place(row: &dyn Row, column: usize) -> Result<u64, StoreError> {
+    Ok(u64::try_from(row.integer(column)?).unwrap_or(u64::MAX))
+}
