@@ -3,6 +3,7 @@
 //! A row that somebody adds behind our back has no entry of its own. The last one of a
 //! workspace is believed only when it follows the one before it, and the entry at its place
 //! is of this workspace and says the same. Whether that entry was signed is for `verify`.
+//! Rows that are the same in every column as when they were believed last are believed again.
 
 use std::collections::BTreeSet;
 
@@ -67,16 +68,21 @@ impl Progress {
                 None => None,
             },
         };
+        let number = last.number;
+        if self.moves.is_known(id, &rows) {
+            return Ok((standing, number));
+        }
         let before = rows.get(1).map(|row| (row.number, row.entry));
         let said: Option<MoveSaid> =
             self.said(sql, id, &["workspace_state_changed"], last.entry)?;
         let same = said.is_some_and(|said| {
             said.to.as_str() == last.state && said.timestamp.as_micros() == last.time
         });
-        match same && follows((last.number, last.entry), before) {
-            true => Ok((standing, last.number)),
-            false => Err(tampered("state of", id)),
+        if !same || !follows((last.number, last.entry), before) {
+            return Err(tampered("state of", id));
         }
+        self.moves.remember(id, rows);
+        Ok((standing, number))
     }
 
     /// The digest of the token that counts, as the trail tells it.
@@ -89,19 +95,23 @@ impl Progress {
         let Some(last) = rows.first() else {
             return Ok(None);
         };
-        let before = rows.get(1).map(|row| (row.number, row.entry));
         let digest = last.digest.as_deref().map(Digest::from_slice);
         let digest = digest.and_then(Result::ok);
+        if self.bindings.is_known(id, &rows) {
+            return Ok(digest);
+        }
+        let before = rows.get(1).map(|row| (row.number, row.entry));
         let kinds = ["agent_bound", "workspace_created"];
         let said: Option<BindingSaid> = self.said(sql, id, &kinds, last.entry)?;
         let same = said.is_some_and(|said| {
             digest.as_ref().map(agent_mark) == Some(said.agent)
                 && said.timestamp.as_micros() == last.time
         });
-        match same && follows((last.number, last.entry), before) {
-            true => Ok(digest),
-            false => Err(tampered("agent of", id)),
+        if !same || !follows((last.number, last.entry), before) {
+            return Err(tampered("agent of", id));
         }
+        self.bindings.remember(id, rows);
+        Ok(digest)
     }
 
     /// Refuses an integration with a decision that nobody has told of.

@@ -3,6 +3,8 @@
 //! Structure, type and permission are looked at first; state and parent last,
 //! where nobody else can change them. A rejection is one entry and nothing else.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use safepoint_model::{Digest, Frame, RecordId, WorkspaceId};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Draft, Kind, Stream, Writing};
@@ -38,18 +40,15 @@ impl Progress {
         request_key: Option<&str>,
         seen: Option<&Seen>,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
-        let mut handing = Handing::AtOnce;
-        let request = || Request::read(id, body, request_key);
-        let first = self.try_checkpoint(id, token, request(), seen, &mut handing);
-        let outcome = match (first, &handing) {
+        let request = Arc::new(Request::read(id, token, body, request_key, seen));
+        let first = self.try_checkpoint(&request, Handing::AtOnce);
+        let (outcome, handing) = match first {
             // It was undone with everything else, so the record is made anew, and its parent
             // hears of it afterwards: whether it can is no concern of the child.
-            (Err(_), Handing::Failed) => {
-                handing = Handing::InLine;
-                self.try_checkpoint(id, token, request(), seen, &mut handing)?
-            }
-            (first, _) => first?,
+            (Err(_), Handing::Failed) => self.try_checkpoint(&request, Handing::InLine),
+            first => first,
         };
+        let outcome = outcome?;
         fault::point("progress.record.acknowledged");
         // The record is kept, whether its parent hears of it now or from whoever comes next.
         if let Handing::Left(parent) = &handing {
@@ -58,51 +57,68 @@ impl Progress {
         Ok(outcome)
     }
 
+    /// What came of it, and how far its signal got.
     fn try_checkpoint(
         &self,
-        id: &WorkspaceId,
-        token: &str,
-        request: Request<'_>,
-        seen: Option<&Seen>,
+        request: &Arc<Request>,
+        handing: Handing,
+    ) -> (Result<Result<Record, Rejection>, ProgressError>, Handing) {
+        let got_so_far = Arc::new(Mutex::new(handing));
+        let (progress, request) = (self.clone(), Arc::clone(request));
+        let handing = Arc::clone(&got_so_far);
+        let made = self.trail.write_shared(Durability::Sync, move |writing| {
+            let mut handing = handing.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.checkpoint_in(writing, &request, &mut handing)
+        });
+        let mut handing = got_so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        let handing = std::mem::replace(&mut *handing, Handing::Done);
+        (made.and_then(|made| made), handing)
+    }
+
+    fn checkpoint_in(
+        &self,
+        writing: &mut Writing<'_>,
+        request: &Request,
         handing: &mut Handing,
-    ) -> Result<Result<Record, Rejection>, ProgressError> {
-        let Request { body, asked, key } = request;
-        self.trail.write(Durability::Sync, |writing| {
-            let made = table::made(writing.sql(), id)?;
-            if let Err(error) = self.authenticate(writing, &made, token, "checkpoint_create")? {
-                return Ok(Err(error));
-            }
-            let place = table::place(writing.sql(), id)?;
-            let asked = match (&place, asked) {
-                (None, Ok(asked)) if asked.names_files => Ok(asked),
-                // Without a directory there is more to reject, and another reason may come first.
-                (None, _) => record::read(body, id, record::Files::Named),
-                (Some(_), asked) => asked,
-            };
-            let seen = match (&place, seen) {
-                (None, _) => Directory::None,
-                (Some(_), Some(seen)) => Directory::Seen(seen),
-                (Some(_), None) => Directory::Unseen,
-            };
-            let outcome = match asked.and_then(|asked| usable(key.as_ref()).map(|()| asked)) {
-                Ok(asked) => self.attempt(writing, &made, asked, key.as_ref(), seen, handing)?,
-                Err(rejection) => Err(rejection),
-            };
-            if let Err(rejection) = &outcome {
-                let timestamp = self.moment(writing)?;
-                writing.append(Draft {
-                    stream: Stream::from(id),
-                    actor: actor(&made.role),
-                    kind: Kind::fixed("checkpoint_rejected").into(),
-                    action_id: None,
-                    body: json!({
-                        "workspace": id, "type": record::type_of(body),
-                        "reason": rejection.reason, "timestamp": timestamp,
-                    }),
-                })?;
-            }
-            Ok::<_, ProgressError>(Ok(outcome))
-        })?
+    ) -> Result<Result<Result<Record, Rejection>, ProgressError>, ProgressError> {
+        let id = &request.workspace;
+        let made = table::made(writing.sql(), id)?;
+        if let Err(error) =
+            self.authenticate(writing, &made, &request.token, "checkpoint_create")?
+        {
+            return Ok(Err(error));
+        }
+        let place = table::place(writing.sql(), id)?;
+        let asked = match (&place, &request.asked) {
+            (None, Ok(asked)) if asked.names_files => Ok(asked.clone()),
+            // Without a directory there is more to reject, and another reason may come first.
+            (None, _) => record::read(&request.body, id, record::Files::Named),
+            (Some(_), asked) => asked.clone(),
+        };
+        let seen = match (&place, &request.seen) {
+            (None, _) => Directory::None,
+            (Some(_), Some(seen)) => Directory::Seen(seen),
+            (Some(_), None) => Directory::Unseen,
+        };
+        let key = request.key.as_ref();
+        let outcome = match asked.and_then(|asked| usable(key).map(|()| asked)) {
+            Ok(asked) => self.attempt(writing, &made, asked, key, seen, handing)?,
+            Err(rejection) => Err(rejection),
+        };
+        if let Err(rejection) = &outcome {
+            let timestamp = self.moment(writing)?;
+            writing.append(Draft {
+                stream: Stream::from(id),
+                actor: actor(&made.role),
+                kind: Kind::fixed("checkpoint_rejected").into(),
+                action_id: None,
+                body: json!({
+                    "workspace": id, "type": record::type_of(&request.body),
+                    "reason": rejection.reason, "timestamp": timestamp,
+                }),
+            })?;
+        }
+        Ok(Ok(outcome))
     }
 
     fn attempt(
@@ -110,12 +126,12 @@ impl Progress {
         writing: &mut Writing<'_>,
         made: &Made,
         mut asked: Asked,
-        key: Option<&RequestKey<'_>>,
+        key: Option<&RequestKey>,
         directory: Directory<'_>,
         handing: &mut Handing,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
         if let Some(key) = key
-            && let Some(first) = table::keyed(writing.sql(), &made.id, key.key)?
+            && let Some(first) = table::keyed(writing.sql(), &made.id, &key.key)?
         {
             if first.request_digest.as_deref() != Some(key.digest.as_bytes().as_slice()) {
                 let detail = "the request key was used for another checkpoint; choose a new one";
@@ -202,14 +218,14 @@ impl Progress {
         made: &Made,
         record: &Record,
         number: i64,
-        key: Option<&RequestKey<'_>>,
+        key: Option<&RequestKey>,
         mut account: Account,
     ) -> Result<Emission, ProgressError> {
         let body = record.to_canonical()?;
         let since = account.add_record(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let reckoned = made.reckoned(account, State::Active);
         let proof = record::proof(&record.id, &body);
-        let request = key.map(|key| request_mark(key.key, key.digest.as_bytes()));
+        let request = key.map(|key| request_mark(&key.key, key.digest.as_bytes()));
         let entry = writing.append(Draft {
             stream: Stream::from(&made.id),
             actor: actor(&made.role),
@@ -239,22 +255,35 @@ impl Progress {
     }
 }
 
-/// What is asked for, as far as it is known before anybody has to wait for it.
-struct Request<'a> {
-    body: &'a [u8],
+/// What is asked for, as far as it is known before anybody has to wait for it. It borrows
+/// nothing, since another thread may be the one that makes the record.
+struct Request {
+    workspace: WorkspaceId,
+    token: String,
+    body: Vec<u8>,
     asked: Result<Asked, Rejection>,
-    key: Option<RequestKey<'a>>,
+    key: Option<RequestKey>,
+    seen: Option<Seen>,
 }
 
-impl<'a> Request<'a> {
-    fn read(id: &WorkspaceId, body: &'a [u8], key: Option<&'a str>) -> Self {
+impl Request {
+    fn read(
+        id: &WorkspaceId,
+        token: &str,
+        body: &[u8],
+        key: Option<&str>,
+        seen: Option<&Seen>,
+    ) -> Self {
         Self {
-            body,
+            workspace: id.clone(),
+            token: token.to_owned(),
+            body: body.to_vec(),
             asked: record::read(body, id, record::Files::NamedOrSeen),
             key: key.map(|key| RequestKey {
-                key,
+                key: key.to_owned(),
                 digest: request_digest(body),
             }),
+            seen: seen.cloned(),
         }
     }
 }
@@ -280,8 +309,8 @@ pub(crate) fn is_usable_key(key: &str) -> bool {
     !key.is_empty() && key.len() <= LONGEST_KEY && !key.contains('\0')
 }
 
-fn usable(key: Option<&RequestKey<'_>>) -> Result<(), Rejection> {
-    if key.is_some_and(|key| !is_usable_key(key.key)) {
+fn usable(key: Option<&RequestKey>) -> Result<(), Rejection> {
+    if key.is_some_and(|key| !is_usable_key(&key.key)) {
         return Err(Rejection::structure(
             "a request key has 1 to 200 bytes, and no NUL character",
         ));

@@ -10,11 +10,11 @@ use safepoint_store::Sql;
 use safepoint_trail::{Trail, Writing};
 use serde::Serialize;
 
-use crate::heads::Heads;
+use crate::judged::{Heads, Judged};
 use crate::meter::{Budget, Tolerance};
 use crate::role::Name;
 use crate::state::State;
-use crate::table::{self, Made};
+use crate::table::{self, Made, StoredBinding, StoredMove};
 use crate::taxonomy::Taxonomy;
 use crate::{COMPONENT, ProgressError};
 
@@ -26,6 +26,9 @@ pub struct Progress {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) tolerance: Tolerance,
     pub(crate) heads: Heads,
+    /// The newest moves and bindings of workspaces, which the trail was found to tell of.
+    pub(crate) moves: Judged<Vec<StoredMove>>,
+    pub(crate) bindings: Judged<Vec<StoredBinding>>,
     taxonomies: Arc<Mutex<HashMap<WorkspaceId, Known>>>,
 }
 
@@ -97,6 +100,8 @@ impl Progress {
             entropy,
             tolerance: Tolerance::default(),
             heads: Heads::default(),
+            moves: Judged::default(),
+            bindings: Judged::default(),
             taxonomies: Arc::default(),
         })
     }

@@ -11,17 +11,23 @@
 //! joined a transaction returns only when it is committed and, if anyone in it
 //! asked for that, on disk.
 //!
+//! A change that borrows nothing need not wait for the connection: it is left
+//! with whoever has it, who makes it before looking back. That is most of the
+//! way to go when many write at once, since the connection stays with one
+//! thread, and nobody has to be woken to take it over.
+//!
 //! A member that fails is rolled back alone, to its savepoint. A member that
 //! panics is treated the same, and the panic goes on afterwards.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::{Sql, StoreError, fault};
 
 mod outcome;
-use outcome::{Disk, Heard, Outcome, Told};
+use outcome::{Disk, Heard, Members, OnTheWay, Outcome};
 
 /// When a write may be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +100,7 @@ impl Flush {
 pub(crate) struct Group {
     turn: Mutex<Turn>,
     waiting: AtomicUsize,
+    left: Mutex<VecDeque<Left>>,
     disk: Disk,
     seal: std::sync::OnceLock<Arc<dyn Seal>>,
 }
@@ -101,22 +108,63 @@ pub(crate) struct Group {
 struct Turn {
     connection: Box<dyn WriteConnection>,
     open: Option<Open>,
+    /// How many were in the last transaction.
+    lately: usize,
 }
 
 /// The transaction that is gathering members.
 struct Open {
-    outcome: Arc<Outcome>,
+    members: Vec<Arc<Outcome>>,
     durability: Durability,
-    /// How many have joined it.
-    members: usize,
+    /// How many have come, whether they stayed or not.
+    comers: usize,
+}
+
+/// A change that was left with whoever has the connection.
+struct Left {
+    durability: Durability,
+    outcome: Arc<Outcome>,
+    /// Makes it, keeps what came of it for its owner, and says whether it is to be kept.
+    make: Box<dyn FnOnce(&mut dyn Sql) -> bool + Send>,
 }
 
 /// Nobody waits for more than so many others, even if failing members come back at once.
 const MOST_MEMBERS: usize = 1_000;
 
+/// How often to let others go first who may be about to come.
+const PATIENCE: usize = 100;
+
 /// Panics are caught before they can leave anything half-done, so a poisoned lock is still good.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A transaction that was committed, or could not be.
+struct Committed<'a> {
+    /// What still has to happen for it to be on disk, if anyone waits for that.
+    result: Result<Option<(Flush, Option<AfterDurable>)>, StoreError>,
+    on_the_way: OnTheWay<'a>,
+    members: Members,
+}
+
+impl Committed<'_> {
+    /// Waits for the disk, and tells the members.
+    fn bring_to_disk(self) {
+        let result = self.result.and_then(|sync| {
+            fault::point("write.committed");
+            let Some((flush, after)) = sync else {
+                return Ok(());
+            };
+            let follow = || {
+                flush.run()?;
+                fault::point("write.durable");
+                after.map_or(Ok(()), |after| after())
+            };
+            follow().map_err(|error| StoreError::AfterCommit(Arc::new(error)))
+        });
+        drop(self.on_the_way); // the next sets out before these members come back
+        self.members.tell(&result);
+    }
 }
 
 impl Group {
@@ -125,8 +173,10 @@ impl Group {
             turn: Mutex::new(Turn {
                 connection,
                 open: None,
+                lately: 0,
             }),
             waiting: AtomicUsize::new(0),
+            left: Mutex::default(),
             disk: Disk::default(),
             seal: std::sync::OnceLock::new(),
         }
@@ -146,46 +196,148 @@ impl Group {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut turn = lock(&self.turn);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-
-        let joined = turn.open.is_some();
-        if !joined {
-            self.open(&mut turn)?;
-        }
-        if joined && let Err(error) = turn.connection.execute("SAVEPOINT member", &[]) {
-            self.abandon(&mut turn, Err(error.clone()));
-            return Err(error.into());
-        }
-        let result = catch_unwind(AssertUnwindSafe(|| change(&mut *turn.connection)));
-        let kept = matches!(result, Ok(Ok(_)));
-        let settled = self.settle_member(&mut turn, joined, kept);
-        fault::point("write.changed");
-
-        let outcome = match (&mut turn.open, kept) {
-            (Some(open), true) => {
-                open.durability = open.durability.max(durability);
-                Some(Arc::clone(&open.outcome))
-            }
-            _ => None,
-        };
-        let crowded = turn.open.as_mut().is_some_and(|open| {
-            open.members += 1;
-            open.members >= MOST_MEMBERS
+        let outcome = Arc::default();
+        let mut made = None;
+        self.join(&mut turn, durability, &outcome, |sql| {
+            let result = catch_unwind(AssertUnwindSafe(|| change(sql)));
+            let kept = matches!(result, Ok(Ok(_)));
+            made = Some(result);
+            kept
         });
-        if crowded || self.commits_now(&turn) {
-            self.commit(turn);
-        } else {
-            drop(turn); // somebody else does, or it is our turn later
-        }
+        self.drive(Some(turn));
+        self.end(&outcome, || made)
+    }
 
-        let value = match result {
-            Ok(value) => value?,
-            Err(panic) => resume_unwind(panic),
-        };
-        settled?;
-        if let Some(outcome) = outcome {
-            self.wait(&outcome)?;
+    /// The same for a change that borrows nothing: whoever has the connection makes it.
+    pub(crate) fn write_shared<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        durability: Durability,
+        change: impl FnOnce(&mut dyn Sql) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let outcome = Arc::default();
+        let made = Arc::new(Mutex::new(None));
+        let kept_for_us = Arc::clone(&made);
+        lock(&self.left).push_back(Left {
+            durability,
+            outcome: Arc::clone(&outcome),
+            make: Box::new(move |sql| {
+                let result = catch_unwind(AssertUnwindSafe(|| change(sql)));
+                let kept = matches!(result, Ok(Ok(_)));
+                *lock(&kept_for_us) = Some(result);
+                kept
+            }),
+        });
+        self.drive(None);
+        self.end(&outcome, || lock(&made).take())
+    }
+
+    /// What came of a change, when its transaction is over.
+    fn end<T, E: From<StoreError>>(
+        &self,
+        outcome: &Arc<Outcome>,
+        made: impl FnOnce() -> Option<std::thread::Result<Result<T, E>>>,
+    ) -> Result<T, E> {
+        let known = self.wait(outcome);
+        match made() {
+            Some(Ok(value)) => {
+                let value = value?;
+                known?;
+                Ok(value)
+            }
+            Some(Err(panic)) => resume_unwind(panic),
+            // The transaction could not even be begun.
+            None => {
+                known?;
+                Err(StoreError::corrupted("transaction", "it ended before it began").into())
+            }
         }
-        Ok(value)
+    }
+
+    /// Makes one change as a member of the open transaction, or of a new one. Its outcome is told
+    /// at once if it does not stay in it.
+    fn join(
+        &self,
+        turn: &mut Turn,
+        durability: Durability,
+        outcome: &Arc<Outcome>,
+        make: impl FnOnce(&mut dyn Sql) -> bool,
+    ) {
+        let joined = turn.open.is_some();
+        let begun = match joined {
+            false => self.open(turn),
+            true => turn.connection.execute("SAVEPOINT member", &[]).map(drop),
+        };
+        if let Err(error) = begun {
+            if joined {
+                self.abandon(turn, Err(error.clone()));
+            }
+            return outcome.tell(Err(error));
+        }
+        let kept = make(&mut *turn.connection);
+        let settled = self.settle_member(turn, joined, kept);
+        fault::point("write.changed");
+        if let Some(open) = &mut turn.open {
+            open.comers += 1;
+            if kept {
+                open.durability = open.durability.max(durability);
+                open.members.push(Arc::clone(outcome));
+                return;
+            }
+        }
+        outcome.tell(settled);
+    }
+
+    /// Does what falls to whoever has the turn, or finds that nobody has it, and then brings to
+    /// disk what it has committed.
+    fn drive<'a>(&'a self, mut turn: Option<MutexGuard<'a, Turn>>) {
+        let mut committed = Vec::new();
+        loop {
+            if let Some(turn) = turn.take() {
+                committed.extend(self.look_back(turn));
+            }
+            // What is left just now is seen here, or by one who has the turn by now.
+            fence(Ordering::SeqCst);
+            if lock(&self.left).is_empty() {
+                break;
+            }
+            turn = match self.turn.try_lock() {
+                Ok(turn) => Some(turn),
+                Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => break,
+            };
+        }
+        for committed in committed {
+            committed.bring_to_disk();
+        }
+    }
+
+    /// Makes what was left meanwhile, and commits, unless that falls to somebody else.
+    fn look_back(&self, mut turn: MutexGuard<'_, Turn>) -> Option<Committed<'_>> {
+        let is_crowded = |turn: &Turn| {
+            let open = turn.open.as_ref();
+            open.is_some_and(|open| open.comers >= MOST_MEMBERS)
+        };
+        let mut patience = PATIENCE;
+        while !is_crowded(&turn) {
+            if let Some(left) = self.next_left() {
+                self.join(&mut turn, left.durability, &left.outcome, left.make);
+                continue;
+            }
+            let here = turn.open.as_ref().map_or(0, |open| open.members.len());
+            if here == 0 || here >= turn.lately || patience == 0 {
+                break;
+            }
+            patience -= 1;
+            std::thread::yield_now();
+        }
+        match is_crowded(&turn) || self.commits_now(&turn) {
+            true => self.commit(turn),
+            false => None, // somebody else does, or it is our turn later
+        }
+    }
+
+    fn next_left(&self) -> Option<Left> {
+        lock(&self.left).pop_front()
     }
 
     /// Whether the one who has the turn has to commit, and not the next in line or a later one.
@@ -193,7 +345,11 @@ impl Group {
         let next_in_line = self.waiting.load(Ordering::SeqCst) > 0;
         let gathers = || {
             turn.open.as_ref().is_some_and(|open| {
-                open.durability == Durability::Sync && self.disk.leave(&open.outcome)
+                open.durability == Durability::Sync
+                    && open
+                        .members
+                        .last()
+                        .is_some_and(|last| self.disk.leave(last))
             })
         };
         !next_in_line && !gathers()
@@ -204,13 +360,7 @@ impl Group {
         loop {
             match outcome.wait() {
                 Heard::Known(result) => return result,
-                Heard::Turn => {
-                    let turn = lock(&self.turn);
-                    let is_open = |open: &Open| Arc::ptr_eq(&open.outcome, outcome);
-                    if turn.open.as_ref().is_some_and(is_open) {
-                        self.commit(turn);
-                    }
-                }
+                Heard::Turn => self.drive(Some(lock(&self.turn))),
             }
         }
     }
@@ -226,9 +376,9 @@ impl Group {
             return Err(error);
         }
         turn.open = Some(Open {
-            outcome: Arc::default(),
+            members: Vec::new(),
             durability: Durability::Async,
-            members: 0,
+            comers: 0,
         });
         Ok(())
     }
@@ -280,23 +430,24 @@ impl Group {
             seal.rolled_back();
         }
         if let Some(open) = turn.open.take() {
-            open.outcome.tell(result);
+            Members(open.members).tell(&result);
         }
     }
 
-    /// Commits what has gathered, lets the next in line begin, and only then waits for the disk.
-    fn commit(&self, mut turn: MutexGuard<'_, Turn>) {
-        let Some(open) = turn.open.take() else {
-            return;
-        };
-        let told = Told(&open.outcome);
+    /// Commits what has gathered, and lets the next in line begin. It still has to be brought to
+    /// disk.
+    fn commit(&self, mut turn: MutexGuard<'_, Turn>) -> Option<Committed<'_>> {
+        let open = turn.open.take()?;
+        turn.lately = open.members.len();
+        let members = Members(open.members);
         let committed = catch_unwind(AssertUnwindSafe(|| {
             let least = self.seal.get().map(|seal| seal.least_durability());
             let durability = least.map_or(open.durability, |least| least.max(open.durability));
             let (flush, after) = self.commit_open(&mut turn, durability)?;
-            Ok((durability, flush, after))
+            let sync = (durability == Durability::Sync).then_some((flush, after));
+            Ok(sync)
         }));
-        let committed = match committed {
+        let result = match committed {
             Ok(committed) => committed,
             Err(panic) => {
                 turn.connection.roll_back();
@@ -304,26 +455,15 @@ impl Group {
                     seal.rolled_back();
                 }
                 drop(turn);
-                drop(told);
+                drop(members);
                 resume_unwind(panic);
             }
         };
-        let on_the_way = self.disk.set_out();
-        drop(turn);
-        let result = committed.and_then(|(durability, flush, after)| {
-            fault::point("write.committed");
-            if durability == Durability::Async {
-                return Ok(());
-            }
-            let follow = || {
-                flush.run()?;
-                fault::point("write.durable");
-                after.map_or(Ok(()), |after| after())
-            };
-            follow().map_err(|error| StoreError::AfterCommit(Arc::new(error)))
-        });
-        drop(on_the_way); // the next sets out before these members come back
-        open.outcome.tell(result);
+        Some(Committed {
+            on_the_way: self.disk.set_out(),
+            result,
+            members,
+        })
     }
 
     fn commit_open(

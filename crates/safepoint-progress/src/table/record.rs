@@ -118,8 +118,8 @@ pub(crate) fn keyed(
 }
 
 /// What to find a record by, for one who asks again.
-pub(crate) struct RequestKey<'a> {
-    pub(crate) key: &'a str,
+pub(crate) struct RequestKey {
+    pub(crate) key: String,
     pub(crate) digest: Digest,
 }
 
@@ -131,7 +131,7 @@ impl StoredRecord {
         body: Vec<u8>,
         proof: &Digest,
         entry: u64,
-        key: Option<&RequestKey<'_>>,
+        key: Option<&RequestKey>,
     ) -> Self {
         Self {
             id: record.id.to_string(),
@@ -143,7 +143,7 @@ impl StoredRecord {
             entry: i64::try_from(entry).unwrap_or(i64::MAX),
             body,
             proof: proof.as_bytes().to_vec(),
-            request_key: key.map(|key| key.key.to_owned()),
+            request_key: key.map(|key| key.key.clone()),
             request_digest: key.map(|key| key.digest.as_bytes().to_vec()),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Made {
 }
 
 /// A move as its row has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredMove {
     pub(crate) number: i64,
     pub(crate) entry: i64,
@@ -37,7 +37,7 @@ pub(crate) struct StoredMove {
 }
 
 /// A binding as its row has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredBinding {
     pub(crate) number: i64,
     pub(crate) entry: i64,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::lock;
 use crate::StoreError;
 
-/// What the members of a transaction wait for.
+/// What a member of a transaction waits for.
 #[derive(Default)]
 pub(super) struct Outcome {
     news: Mutex<News>,
@@ -32,7 +32,7 @@ pub(super) enum Heard {
 impl Outcome {
     pub(super) fn tell(&self, result: Result<(), StoreError>) {
         *lock(&self.news) = News::Known(result);
-        self.told.notify_all();
+        self.told.notify_one();
     }
 
     /// Makes one of the members commit, unless somebody has.
@@ -61,16 +61,22 @@ impl Outcome {
     }
 }
 
-/// Tells the members that their transaction failed, if a panic comes in between.
-pub(super) struct Told<'a>(pub(super) &'a Outcome);
+/// The members of a transaction that is ending. If a panic comes in between, they hear of that.
+pub(super) struct Members(pub(super) Vec<Arc<Outcome>>);
 
-impl Drop for Told<'_> {
+impl Members {
+    pub(super) fn tell(mut self, result: &Result<(), StoreError>) {
+        for member in self.0.drain(..) {
+            member.tell(result.clone());
+        }
+    }
+}
+
+impl Drop for Members {
     fn drop(&mut self) {
-        let mut news = lock(&self.0.news);
-        if !matches!(*news, News::Known(_)) {
+        for member in self.0.drain(..) {
             let panicked = StoreError::seal(crate::error::Said("it panicked".into()));
-            *news = News::Known(Err(panicked));
-            self.0.told.notify_all();
+            member.tell(Err(panicked));
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Ends of chains that were found to be what was written, so that the same bytes are not
-//! judged twice.
+//! Rows that were found to be what was written, so that the same is not judged twice.
 //!
 //! A row is read each time, whole, and compared with the one that is remembered. Only when they
-//! are the same in every column is it not opened again: what was judged is the content, and
+//! are the same in every column is it not judged again: what was judged is the content, and
 //! nothing is ever believed of a row that was not read.
 
 use std::collections::HashMap;
@@ -20,9 +19,43 @@ const MOST: usize = 64;
 /// Larger ones are opened each time.
 const LARGEST: usize = 16 * 1024;
 
+/// What was judged of each workspace last.
+pub(crate) struct Judged<T>(Arc<Mutex<HashMap<WorkspaceId, T>>>);
+
+impl<T> Default for Judged<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Clone for Judged<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: PartialEq> Judged<T> {
+    /// Whether this is what was found to be good last.
+    pub(crate) fn is_known(&self, workspace: &WorkspaceId, found: &T) -> bool {
+        self.lock().get(workspace) == Some(found)
+    }
+
+    pub(crate) fn remember(&self, workspace: &WorkspaceId, good: T) {
+        let mut known = self.lock();
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(workspace.clone(), good);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The end of each chain, as it was seen last.
 #[derive(Clone, Default)]
-pub(crate) struct Heads(Arc<Mutex<HashMap<WorkspaceId, (RecordId, StoredRecord)>>>);
+pub(crate) struct Heads(Judged<(RecordId, StoredRecord)>);
 
 impl Heads {
     /// The id of a record, if its row is what was written.
@@ -31,7 +64,7 @@ impl Heads {
         workspace: &WorkspaceId,
         row: &StoredRecord,
     ) -> Result<RecordId, ProgressError> {
-        if let Some((id, same)) = self.lock().get(workspace)
+        if let Some((id, same)) = self.0.lock().get(workspace)
             && same == row
         {
             return Ok(id.clone());
@@ -43,19 +76,11 @@ impl Heads {
 
     /// Remembers a row that was opened, or made.
     pub(crate) fn remember(&self, id: &RecordId, workspace: &WorkspaceId, row: StoredRecord) {
-        let mut known = self.lock();
         if row.body.len() > LARGEST {
-            known.remove(workspace);
+            self.0.lock().remove(workspace);
             return;
         }
-        if known.len() >= MOST {
-            known.clear();
-        }
-        known.insert(workspace.clone(), (id.clone(), row));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, (RecordId, StoredRecord)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.remember(workspace, (id.clone(), row));
     }
 }
 
