@@ -41,7 +41,8 @@ CREATE TABLE progress_bindings (
 );
 
 -- The chains. One first record a workspace, whose parent is the empty text, and one child a record.
--- Ids rise within a chain, so the order of parents is the order of the chain.
+-- Ids rise within a chain, so the order of parents is the order of the chain. `bytes` counts those
+-- of all bodies up to and with its own.
 CREATE TABLE progress_records (
     id TEXT PRIMARY KEY,
     workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
@@ -53,6 +54,7 @@ CREATE TABLE progress_records (
     entry BIGINT NOT NULL,
     body BYTEA NOT NULL,
     proof BYTEA NOT NULL,
+    bytes BIGINT NOT NULL,
     request_key TEXT,
     request_digest BYTEA,
     UNIQUE (workspace, parent),

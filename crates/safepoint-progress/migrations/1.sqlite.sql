@@ -42,7 +42,8 @@ CREATE TABLE progress_bindings (
 ) STRICT;
 
 -- The chains. One first record a workspace, whose parent is the empty text, and one child a record.
--- Ids rise within a chain, so the order of parents is the order of the chain.
+-- Ids rise within a chain, so the order of parents is the order of the chain. `bytes` counts those
+-- of all bodies up to and with its own.
 CREATE TABLE progress_records (
     id TEXT PRIMARY KEY,
     workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
@@ -54,6 +55,7 @@ CREATE TABLE progress_records (
     entry INTEGER NOT NULL,
     body BLOB NOT NULL,
     proof BLOB NOT NULL,
+    bytes INTEGER NOT NULL,
     request_key TEXT,
     request_digest BLOB,
     UNIQUE (workspace, parent),

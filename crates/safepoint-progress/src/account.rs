@@ -60,6 +60,8 @@ pub(crate) struct Account {
     pub(crate) exceeded: Marks,
     /// The moment up to which time is counted.
     pub(crate) time: Timestamp,
+    /// When something has to be done, by the last row.
+    pub(crate) due: Option<Timestamp>,
 }
 
 impl Account {
@@ -82,6 +84,7 @@ impl Account {
         warned: Marks(0),
         exceeded: Marks(0),
         time: Timestamp::from_micros(0),
+        due: None,
     };
 
     /// The account at `now`, when the workspace was in `state` all the time.
@@ -112,7 +115,13 @@ impl Account {
 
     /// Adds a record, and says what was taken since the one before it.
     pub(crate) fn add_record(&mut self, bytes: u64) -> Meter {
-        self.taken.record_bytes = sum(self.taken.record_bytes, bytes);
+        let bytes = sum(self.taken.record_bytes, bytes);
+        self.with_record(bytes)
+    }
+
+    /// The same, by how many bytes there are with it.
+    pub(crate) fn with_record(&mut self, bytes: u64) -> Meter {
+        self.taken.record_bytes = bytes;
         let since = self.taken.since(self.at_record);
         self.at_record = self.taken;
         since
@@ -124,7 +133,7 @@ impl Account {
     }
 
     /// When something has to be done if the workspace stays in `state`.
-    pub(crate) fn due(
+    pub(crate) fn next_due(
         &self,
         state: State,
         budget: &Budget,
@@ -188,22 +197,25 @@ mod tests {
         };
         let timeout = Some(Span::from_micros(90));
         let mut account = Account::NEW.at(State::Idle, at(1_000));
-        assert_eq!(account.due(State::Idle, &budget, timeout), None);
+        assert_eq!(account.next_due(State::Idle, &budget, timeout), None);
         assert_eq!(
-            account.due(State::Active, &budget, timeout),
+            account.next_due(State::Active, &budget, timeout),
             Some(at(1_081))
         );
         account = account.at(State::Active, at(1_081));
         assert_eq!(budget.strains(&account.taken).len(), 1);
         account.warned.add(Dimension::WallTime);
         assert_eq!(
-            account.due(State::Active, &budget, timeout),
+            account.next_due(State::Active, &budget, timeout),
             Some(at(1_090))
         );
-        assert_eq!(account.due(State::Active, &budget, None), Some(at(1_102)));
-        assert_eq!(account.due(State::Suspended, &budget, timeout), None);
         assert_eq!(
-            account.due(State::Conflicted, &budget, timeout),
+            account.next_due(State::Active, &budget, None),
+            Some(at(1_102))
+        );
+        assert_eq!(account.next_due(State::Suspended, &budget, timeout), None);
+        assert_eq!(
+            account.next_due(State::Conflicted, &budget, timeout),
             Some(at(1_090))
         );
         assert!(!account.is_timed_out(State::Active, timeout));

@@ -150,7 +150,9 @@ impl Progress {
         }
         let timestamp = self.moment(writing)?;
         let (mut standing, _) = self.proved_standing(writing.sql(), &made.id)?;
-        let account = table::account(writing.sql(), &made.id)?.at(standing.state, timestamp);
+        let head = table::head(writing.sql(), &made.id)?;
+        let account = table::account_with(writing.sql(), &made.id, head.as_ref())?;
+        let account = account.at(standing.state, timestamp);
         // Whether somebody looked at the time before us changes nothing: it is up.
         if self.time_out(writing, made, &account, standing.state)? {
             (standing, _) = table::standing(writing.sql(), &made.id)?;
@@ -162,7 +164,6 @@ impl Progress {
             );
             return Ok(Err(Rejection::new(Reason::WorkspaceNotActive, detail)));
         }
-        let head = table::head(writing.sql(), &made.id)?;
         // What is built upon must be what was written.
         let parent = match &head {
             Some(head) => Some(self.heads.open(&made.id, head)?),
@@ -224,6 +225,7 @@ impl Progress {
         let body = record.to_canonical()?;
         let since = account.add_record(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let reckoned = made.reckoned(account, State::Active);
+        let rows = reckoned.row_for_record();
         let proof = record::proof(&record.id, &body);
         let request = key.map(|key| request_mark(&key.key, key.digest.as_bytes()));
         let entry = writing.append(Draft {
@@ -237,11 +239,19 @@ impl Progress {
                 "timestamp": record.timestamp, "resource_usage": record.resource_usage,
                 "snapshot": record.snapshot,
                 "integrity": {"proof": proof, "algorithm": record::RECORD_TAG},
-                "request": request, "rows": table::marks(&reckoned.row),
+                "request": request, "rows": table::marks(rows),
             }),
         })?;
         fault::point("progress.record.recorded");
-        let row = StoredRecord::of(record, number, body, &proof, entry.seq, key);
+        let row = StoredRecord::of(
+            record,
+            number,
+            body,
+            &proof,
+            account.taken.record_bytes,
+            entry.seq,
+            key,
+        );
         table::insert_record(writing.sql(), &made.id, &row)?;
         self.heads.remember(&record.id, &made.id, row);
         fault::point("progress.record.kept");
@@ -250,6 +260,7 @@ impl Progress {
         let emission = self.utter(writing, made, protocol(), kind, None, about)?;
         fault::point("progress.record.told");
         self.meter_record(writing, made, record, &since)?;
+        table::insert_rows(writing.sql(), rows, entry.seq)?;
         self.settle(writing, made, &reckoned, Some(entry.seq))?;
         Ok(emission)
     }

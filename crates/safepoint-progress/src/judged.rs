@@ -108,7 +108,7 @@ mod tests {
         };
         let body = record.to_canonical().unwrap();
         let proof = record::proof(&record.id, &body);
-        let row = StoredRecord::of(&record, 1, body, &proof, 9, None);
+        let row = StoredRecord::of(&record, 1, body, &proof, 7, 9, None);
         (workspace, record, row)
     }
 

@@ -24,6 +24,8 @@ const SWEEP_FROM: usize = 64;
 /// or to pass.
 pub(crate) struct Reckoned<'a> {
     pub(crate) row: [NewRow<'a>; 1],
+    /// Whether something else is due than before.
+    is_due_anew: bool,
     state: State,
     near: Vec<Strain>,
     passed: Vec<Strain>,
@@ -50,9 +52,21 @@ impl Made {
         }
         Reckoned {
             row: [table::account_row(self, &account, state)],
+            is_due_anew: account.next_due(state, &self.budget, self.timeout) != account.due,
             state,
             near,
             passed,
+        }
+    }
+}
+
+impl<'a> Reckoned<'a> {
+    /// The row that a record needs: none, where all that it changes follows from its own.
+    pub(crate) fn row_for_record(&self) -> &[NewRow<'a>] {
+        let changed = self.is_due_anew || !self.near.is_empty() || !self.passed.is_empty();
+        match changed {
+            true => &self.row,
+            false => &[],
         }
     }
 }
@@ -140,8 +154,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Writes an account down, warns of each limit that is near, and fails the workspace when
-    /// one is passed. `entry` has the mark of the row; without it the first one here has.
+    /// Warns of each limit that is near, and fails the workspace when one is passed. Without an
+    /// `entry` that has the mark of the row, the row is written with the first one here.
     ///
     /// When its agent is done with it (integrating or later) the work is not thrown away for
     /// what is reported late: that a limit was passed is recorded, and changes nothing.
@@ -152,9 +166,6 @@ impl Progress {
         reckoned: &Reckoned<'_>,
         mut entry: Option<u64>,
     ) -> Result<(), ProgressError> {
-        if let Some(entry) = entry {
-            table::insert_rows(writing.sql(), &reckoned.row, entry)?;
-        }
         let near = reckoned
             .near
             .iter()

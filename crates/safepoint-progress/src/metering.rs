@@ -101,6 +101,7 @@ impl Progress {
                     "rows": table::marks(&reckoned.row),
                 }),
             })?;
+            table::insert_rows(writing.sql(), &reckoned.row, entry.seq)?;
             self.settle(writing, &made, &reckoned, Some(entry.seq))?;
             Ok(Metered::of(id, &account))
         })

@@ -306,7 +306,7 @@ on_every_store! {
         refused(&room, "UPDATE progress_records SET status = 'final'");
         refused(&room, "UPDATE progress_moves SET state = 'closed'");
         if room.database() == Database::Sqlite {
-            refused(&room, "INSERT OR REPLACE INTO progress_records SELECT id, workspace, 3, (SELECT max(id) FROM progress_records), status, confidence, time + 99999999, entry, body, proof, NULL, NULL FROM progress_records WHERE number = 1");
+            refused(&room, "INSERT OR REPLACE INTO progress_records SELECT id, workspace, 3, (SELECT max(id) FROM progress_records), status, confidence, time + 99999999, entry, body, proof, bytes, NULL, NULL FROM progress_records WHERE number = 1");
         }
         assert_eq!(progress.verify(&worker.workspace_id).unwrap().checked, 2);
         room.tamper("UPDATE progress_records SET status = 'final' WHERE number = 1");
@@ -332,7 +332,7 @@ on_every_store! {
         let first = send(&progress, &worker, &body(None)).unwrap();
         let second = send(&progress, &worker, &body(Some(&first))).unwrap();
         let copy = |workspace: &WorkspaceId, number: i64, parent: &str| format!(
-            "INSERT INTO progress_records SELECT 'rec_new', '{workspace}', {number}, {parent}, status, confidence, time + 99999999, entry, body, proof, NULL, NULL FROM progress_records WHERE id = '{}'", first.id);
+            "INSERT INTO progress_records SELECT 'rec_new', '{workspace}', {number}, {parent}, status, confidence, time + 99999999, entry, body, proof, bytes, NULL, NULL FROM progress_records WHERE id = '{}'", first.id);
         let (mine, theirs) = (&worker.workspace_id, &other.workspace_id);
         refused(&room, &copy(mine, 3, "''"));
         refused(&room, &copy(mine, 1, "''"));

@@ -50,6 +50,7 @@ on_every_store! {
             (id, Subject::Move, format!("INSERT INTO progress_moves SELECT workspace, 4, 'closed', NULL, NULL, time, entry FROM progress_moves WHERE workspace = '{id}' AND number = 1"), "DELETE FROM progress_moves WHERE number = 4".to_owned()),
             (id, Subject::Checkpoint, format!("UPDATE progress_records SET confidence = 'high' WHERE id = '{second}'"), format!("UPDATE progress_records SET confidence = 'medium' WHERE id = '{second}'")),
             (id, Subject::Checkpoint, format!("UPDATE progress_records SET time = time + 1 WHERE id = '{second}'"), format!("UPDATE progress_records SET time = time - 1 WHERE id = '{second}'")),
+            (id, Subject::Checkpoint, format!("UPDATE progress_records SET bytes = bytes + 1 WHERE id = '{second}'"), format!("UPDATE progress_records SET bytes = bytes - 1 WHERE id = '{second}'")),
             (id, Subject::Checkpoint, "UPDATE progress_records SET request_key = 'other' WHERE number = 4".to_owned(), "UPDATE progress_records SET request_key = 'key' WHERE number = 4".to_owned()),
             (id, Subject::Checkpoint, "UPDATE progress_records SET entry = entry + 1 WHERE number = 2".to_owned(), "UPDATE progress_records SET entry = entry - 1 WHERE number = 2".to_owned()),
             (above, Subject::Delivery, "UPDATE progress_deliveries SET delivery = delivery + 1 WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned(), "UPDATE progress_deliveries SET delivery = delivery - 1 WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),

@@ -71,7 +71,7 @@ impl Sqlite {
         self.connection
             .execute_batch(
                 "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;
-                 PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 8000;",
+                 PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 2000;",
             )
             .map_err(fail)?;
         // Plans do not depend on values. Else SQLite, which could find a better plan for other

@@ -3,19 +3,40 @@
 use safepoint_model::{Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{METER, Made, NewRow, parsed};
+use super::{METER, Made, NewRow, StoredRecord, head, parsed};
 use crate::account::{Account, Marks};
 use crate::meter::Meter;
 use crate::state::State;
 
 const ACCOUNT: &str = "SELECT number, coalesce(tokens, -1), coalesce(cost, -1), wall, bytes, counted, \
-     coalesce(record_tokens, -1), coalesce(record_cost, -1), record_wall, warned, exceeded, time \
+     coalesce(record_tokens, -1), coalesce(record_cost, -1), record_wall, warned, exceeded, time, coalesce(due, -1), entry \
      FROM progress_meters WHERE workspace = ?1 ORDER BY number DESC LIMIT 1";
 
 /// The account of a workspace, up to the last thing that changed it.
 pub(crate) fn account(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Account, StoreError> {
+    let head = head(sql, id)?;
+    account_with(sql, id, head.as_ref())
+}
+
+/// The same for one who knows the head of its chain.
+pub(crate) fn account_with(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+    head: Option<&StoredRecord>,
+) -> Result<Account, StoreError> {
+    let (mut account, entry) = last_row(sql, id)?;
+    // Records are made while a workspace is active, and a move would have a row.
+    if let Some(head) = head.filter(|head| head.entry > entry) {
+        account = account.at(State::Active, Timestamp::from_micros(head.time));
+        account.with_record(u64::try_from(head.bytes).unwrap_or(0));
+    }
+    Ok(account)
+}
+
+/// The account by its last row, and the entry that tells of that.
+fn last_row(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<(Account, i64), StoreError> {
     let found = query_one(sql, ACCOUNT, &[Value::Text(id.as_str())], |row| {
-        Ok(Account {
+        let account = Account {
             number: row.integer(0)?,
             taken: Meter {
                 tokens: known(row, 1)?,
@@ -33,14 +54,18 @@ pub(crate) fn account(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Account, St
             warned: Marks::from_bits(row.integer(9)?),
             exceeded: Marks::from_bits(row.integer(10)?),
             time: Timestamp::from_micros(row.integer(11)?),
-        })
+            due: Some(row.integer(12)?)
+                .filter(|due| *due >= 0)
+                .map(Timestamp::from_micros),
+        };
+        Ok((account, row.integer(13)?))
     })?;
-    Ok(found.unwrap_or(Account::NEW))
+    Ok(found.unwrap_or((Account::NEW, -1)))
 }
 
 /// The next row, with the moment at which something is due if the workspace stays in `state`.
 pub(crate) fn account_row<'a>(made: &'a Made, account: &Account, state: State) -> NewRow<'a> {
-    let due = account.due(state, &made.budget, made.timeout);
+    let due = account.next_due(state, &made.budget, made.timeout);
     NewRow::new(
         &METER,
         vec![

@@ -17,12 +17,12 @@ pub(crate) struct StoredRecord {
     pub(crate) entry: i64,
     pub(crate) body: Vec<u8>,
     pub(crate) proof: Vec<u8>,
+    pub(crate) bytes: i64,
     pub(crate) request_key: Option<String>,
     pub(crate) request_digest: Option<Vec<u8>>,
 }
 
-const COLUMNS: &str =
-    "id, number, parent, status, confidence, time, entry, body, proof, request_key, request_digest";
+const COLUMNS: &str = "id, number, parent, status, confidence, time, entry, body, proof, bytes, request_key, request_digest";
 
 fn read_record(row: &dyn Row) -> Result<StoredRecord, StoreError> {
     Ok(StoredRecord {
@@ -37,8 +37,9 @@ fn read_record(row: &dyn Row) -> Result<StoredRecord, StoreError> {
         entry: row.integer(6)?,
         body: row.blob(7)?.to_vec(),
         proof: row.blob(8)?.to_vec(),
-        request_key: row.optional_text(9)?.map(str::to_owned),
-        request_digest: row.bytes(10)?.map(<[u8]>::to_vec),
+        bytes: row.integer(9)?,
+        request_key: row.optional_text(10)?.map(str::to_owned),
+        request_digest: row.bytes(11)?.map(<[u8]>::to_vec),
     })
 }
 
@@ -130,6 +131,7 @@ impl StoredRecord {
         number: i64,
         body: Vec<u8>,
         proof: &Digest,
+        bytes: u64,
         entry: u64,
         key: Option<&RequestKey>,
     ) -> Self {
@@ -143,6 +145,7 @@ impl StoredRecord {
             entry: i64::try_from(entry).unwrap_or(i64::MAX),
             body,
             proof: proof.as_bytes().to_vec(),
+            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
             request_key: key.map(|key| key.key.clone()),
             request_digest: key.map(|key| key.digest.as_bytes().to_vec()),
         }
@@ -155,8 +158,8 @@ pub(crate) fn insert_record(
     row: &StoredRecord,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "INSERT INTO progress_records (id, workspace, number, parent, status, confidence, time, entry, body, proof, request_key, request_digest) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT INTO progress_records (id, workspace, number, parent, status, confidence, time, entry, body, proof, bytes, request_key, request_digest) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         &[
             Value::Text(&row.id),
             Value::Text(workspace.as_str()),
@@ -168,6 +171,7 @@ pub(crate) fn insert_record(
             Value::Integer(row.entry),
             Value::Blob(&row.body),
             Value::Blob(&row.proof),
+            Value::Integer(row.bytes),
             row.request_key.as_deref().into(),
             row.request_digest.as_deref().into(),
         ],

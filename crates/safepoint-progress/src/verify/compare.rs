@@ -49,6 +49,8 @@ pub(super) struct Compare<'a> {
     asked: Option<Asked>,
     before: Option<(RecordId, Timestamp)>,
     entries: u64,
+    /// The bytes of all records so far.
+    bytes: u64,
     /// How many signals of each source were delivered here.
     told_by: BTreeMap<WorkspaceId, u64>,
     counts: [u64; Subject::ALL.len()],
@@ -77,6 +79,7 @@ impl<'a> Compare<'a> {
             asked: None,
             before: None,
             entries: 0,
+            bytes: 0,
             told_by: BTreeMap::new(),
             counts: [0; Subject::ALL.len()],
             moves: Rows::new(most),
@@ -284,7 +287,9 @@ impl<'a> Compare<'a> {
             .request_key
             .as_deref()
             .zip(row.request_digest.as_deref());
+        self.bytes += row.body.len() as u64;
         let same = told.integrity.proof == proof
+            && u64::try_from(row.bytes) == Ok(self.bytes)
             && told.workspace == *self.id
             && row.id == told.checkpoint_id.as_str()
             && row.parent.as_deref() == told.parent.as_ref().map(RecordId::as_str)
