@@ -311,6 +311,45 @@ on_every_store! {
         assert_eq!(moves, [(&json!(parent.workspace_id), &json!("timeout")), (&json!(child.workspace_id), &json!("parent_failed"))]);
     }
 
+    fn pr_20_what_a_record_changes_follows_from_its_own_row(room: Room) {
+        let progress = open(&room, 19);
+        let trail = room.trail();
+        let root = root(&progress);
+        let rows = || {
+            let rows: Result<Vec<()>, StoreError> = trail.store().read(|sql| safepoint_store::query_all(sql, "SELECT number FROM progress_meters", &[], |_| Ok(())));
+            rows.unwrap().len()
+        };
+        let free = worker(&progress, &root, Budget::default(), None);
+        progress.account(&free.workspace_id, Some(100), None, &gateway()).unwrap();
+        let before = rows();
+        let first = send_usage(&progress, &free, None, json!({"tokens_consumed": 100}));
+        room.clock.move_by(5 * SECOND);
+        let second = send_usage(&progress, &free, Some(&first), json!({"tokens_consumed": 0, "wall_time": 5}));
+        assert_eq!((rows(), count(&room, &trail, "resource_discrepancy")), (before, 0));
+        // Counted from the record before, as somebody else finds it.
+        send_usage(&open(&room, 20), &free, Some(&second), json!({"tokens_consumed": 100}));
+        assert_eq!((rows(), count(&room, &trail, "resource_discrepancy")), (before, 1));
+        let bytes: usize = progress.log(&free.workspace_id).unwrap().iter().map(|record| record.to_canonical().unwrap().len()).sum();
+        let metered = open(&room, 21).meter(&free.workspace_id).unwrap();
+        assert_eq!((metered.checkpoint_bytes, metered.tokens_consumed), (bytes as u64, Some(100)));
+        assert_eq!((metered.wall_time.as_micros() + 500_000) / 1_000_000, 5);
+
+        // One that is the first to come near a limit has a row, since something else is due then.
+        let timed = worker(&progress, &root, seconds(100), None);
+        let before = rows();
+        let first = send(&progress, &timed, &body(None, "provisional")).unwrap();
+        assert_eq!(rows(), before);
+        room.clock.move_by(81 * SECOND);
+        send(&progress, &timed, &body(Some(&first), "provisional")).unwrap();
+        assert_eq!((rows(), count(&room, &trail, "budget_warning")), (before + 1, 1));
+        assert_eq!(progress.tick().unwrap(), []);
+        room.clock.move_by(20 * SECOND);
+        assert_eq!(progress.tick().unwrap(), std::slice::from_ref(&timed.workspace_id));
+        for workspace in [&free, &timed] {
+            assert!(progress.verify(&workspace.workspace_id).unwrap().valid);
+        }
+    }
+
     fn pr_20_ticks_do_not_look_at_what_is_over_for_ever(room: Room) {
         let progress = open(&room, 15);
         let root = root(&progress);

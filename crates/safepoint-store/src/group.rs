@@ -12,9 +12,10 @@
 //! asked for that, on disk.
 //!
 //! A change that borrows nothing need not wait for the connection: it is left
-//! with whoever has it, who makes it before looking back. That is most of the
-//! way to go when many write at once, since the connection stays with one
-//! thread, and nobody has to be woken to take it over.
+//! with whoever has it, who makes it before looking back. So when many write
+//! at once the connection stays with one thread, and nobody has to be woken to
+//! take it over. Those who were told together come back together, so that one
+//! waits for as many as came last time, as long as any of them is about to.
 //!
 //! A member that fails is rolled back alone, to its savepoint. A member that
 //! panics is treated the same, and the panic goes on afterwards.
@@ -26,8 +27,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::{Sql, StoreError, fault};
 
+mod committed;
 mod outcome;
-use outcome::{Disk, Heard, Members, OnTheWay, Outcome};
+
+use committed::Committed;
+pub(crate) use committed::Flush;
+use outcome::{Disk, Heard, Members, Outcome};
 
 /// When a write may be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,25 +82,6 @@ pub(crate) trait WriteConnection: Sql + Send {
     fn is_open(&self) -> bool;
 }
 
-/// The rest of a commit, which needs no lock.
-pub(crate) enum Flush {
-    /// Nothing is left to do.
-    Done,
-    /// Sync this file: the write-ahead log of SQLite.
-    File(Arc<std::fs::File>, std::path::PathBuf),
-}
-
-impl Flush {
-    fn run(self) -> Result<(), StoreError> {
-        match self {
-            Self::Done => Ok(()),
-            Self::File(file, path) => file
-                .sync_data()
-                .map_err(|error| StoreError::file("sync", path, error)),
-        }
-    }
-}
-
 /// The one writing connection of a process, and the line of those who wait for it.
 pub(crate) struct Group {
     turn: Mutex<Turn>,
@@ -131,40 +117,13 @@ struct Left {
 /// Nobody waits for more than so many others, even if failing members come back at once.
 const MOST_MEMBERS: usize = 1_000;
 
-/// How often to let others go first who may be about to come.
+/// How often to let others go first who may be about to come. Each time is over at once where
+/// nobody else is ready to run.
 const PATIENCE: usize = 100;
 
 /// Panics are caught before they can leave anything half-done, so a poisoned lock is still good.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A transaction that was committed, or could not be.
-struct Committed<'a> {
-    /// What still has to happen for it to be on disk, if anyone waits for that.
-    result: Result<Option<(Flush, Option<AfterDurable>)>, StoreError>,
-    on_the_way: OnTheWay<'a>,
-    members: Members,
-}
-
-impl Committed<'_> {
-    /// Waits for the disk, and tells the members.
-    fn bring_to_disk(self) {
-        let result = self.result.and_then(|sync| {
-            fault::point("write.committed");
-            let Some((flush, after)) = sync else {
-                return Ok(());
-            };
-            let follow = || {
-                flush.run()?;
-                fault::point("write.durable");
-                after.map_or(Ok(()), |after| after())
-            };
-            follow().map_err(|error| StoreError::AfterCommit(Arc::new(error)))
-        });
-        drop(self.on_the_way); // the next sets out before these members come back
-        self.members.tell(&result);
-    }
 }
 
 impl Group {
@@ -290,10 +249,13 @@ impl Group {
     /// Does what falls to whoever has the turn, or finds that nobody has it, and then brings to
     /// disk what it has committed.
     fn drive<'a>(&'a self, mut turn: Option<MutexGuard<'a, Turn>>) {
-        let mut committed = Vec::new();
+        let (mut committed, mut panicked) = (Vec::new(), None);
         loop {
             if let Some(turn) = turn.take() {
-                committed.extend(self.look_back(turn));
+                match catch_unwind(AssertUnwindSafe(|| self.look_back(turn))) {
+                    Ok(done) => committed.extend(done),
+                    Err(panic) => panicked = Some(panic), // what is left is seen to all the same
+                }
             }
             // What is left just now is seen here, or by one who has the turn by now.
             fence(Ordering::SeqCst);
@@ -309,6 +271,9 @@ impl Group {
         for committed in committed {
             committed.bring_to_disk();
         }
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
     }
 
     /// Makes what was left meanwhile, and commits, unless that falls to somebody else.
@@ -321,19 +286,30 @@ impl Group {
         while !is_crowded(&turn) {
             if let Some(left) = self.next_left() {
                 self.join(&mut turn, left.durability, &left.outcome, left.make);
-                continue;
-            }
-            let here = turn.open.as_ref().map_or(0, |open| open.members.len());
-            if here == 0 || here >= turn.lately || patience == 0 {
+            } else if patience > 0 && self.may_expect_more(&turn) {
+                patience -= 1;
+                std::thread::yield_now();
+            } else {
                 break;
             }
-            patience -= 1;
-            std::thread::yield_now();
         }
         match is_crowded(&turn) || self.commits_now(&turn) {
             true => self.commit(turn),
             false => None, // somebody else does, or it is our turn later
         }
+    }
+
+    /// Whether those who were told together last time have not all come back, and nobody else
+    /// would wait for them.
+    fn may_expect_more(&self, turn: &Turn) -> bool {
+        let members = turn.open.as_ref().map_or(0, |open| open.members.len());
+        let is_free = || self.waiting.load(Ordering::SeqCst) == 0 && !self.disk.is_busy();
+        members > 0 && members < turn.lately && is_free()
+    }
+
+    #[cfg(feature = "fault-points")]
+    pub(crate) fn left(&self) -> usize {
+        lock(&self.left).len()
     }
 
     fn next_left(&self) -> Option<Left> {

@@ -68,6 +68,8 @@ impl Sqlite {
         self.patiently(|| self.mark())?;
         let path = self.path.clone();
         let fail = |error| classify(&path, error);
+        // The log is brought into the database when it has 2,000 pages: while it grows a sync takes
+        // longer than when it is written over.
         self.connection
             .execute_batch(
                 "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;

@@ -122,6 +122,12 @@ impl Store {
         self.group.write_shared(durability, change)
     }
 
+    /// How many changes are left with whoever has the connection, for tests that wait for them.
+    #[cfg(feature = "fault-points")]
+    pub fn left(&self) -> usize {
+        self.group.left()
+    }
+
     /// Runs `look` on one unchanging view of the store.
     pub fn read<T, E: From<StoreError>>(
         &self,

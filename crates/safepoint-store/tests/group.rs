@@ -274,8 +274,9 @@ fn with_notes(room: &Room) -> Arc<Store> {
     store
 }
 
-/// Lets 64 threads make 50 writes each, some of which fail or panic.
-fn crowd(store: &Store, recorder: &Recorder) -> BTreeMap<i64, Heard> {
+/// Lets 64 threads make 50 writes each, some of which fail or panic, and some of which are left
+/// to others.
+fn crowd(store: &Store, recorder: &Arc<Recorder>) -> BTreeMap<i64, Heard> {
     let (heard, barrier) = (Mutex::new(BTreeMap::new()), Barrier::new(THREADS as usize));
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -295,22 +296,26 @@ fn crowd(store: &Store, recorder: &Recorder) -> BTreeMap<i64, Heard> {
                         0 => Durability::Sync,
                         _ => Durability::Async,
                     };
-                    let mut transaction = None;
-                    let result = catch_unwind(AssertUnwindSafe(|| {
-                        store.write(durability, |sql| {
-                            transaction = Some(recorder.transaction());
-                            insert(sql, id, "crowd")?;
-                            match plan {
-                                Plan::Succeed => Ok(()),
-                                Plan::Fail => Err(Failure::Own(id)),
-                                Plan::BreakRule => Ok(insert(sql, id, "again")?),
-                                Plan::Panic => resume_unwind(Box::new(Thrown(id))),
-                            }
-                        })
+                    let (recorder, began_in) = (Arc::clone(recorder), Arc::new(Mutex::new(None)));
+                    let began = Arc::clone(&began_in);
+                    let change = move |sql: &mut dyn Sql| {
+                        *began.lock().unwrap() = Some(recorder.transaction());
+                        insert(sql, id, "crowd")?;
+                        match plan {
+                            Plan::Succeed => Ok(()),
+                            Plan::Fail => Err(Failure::Own(id)),
+                            Plan::BreakRule => Ok(insert(sql, id, "again")?),
+                            Plan::Panic => resume_unwind(Box::new(Thrown(id))),
+                        }
+                    };
+                    let is_shared = random.next() % 2 == 0;
+                    let result = catch_unwind(AssertUnwindSafe(|| match is_shared {
+                        true => store.write_shared(durability, change),
+                        false => store.write(durability, change),
                     }))
                     .map_err(|panic| *panic.downcast::<Thrown>().unwrap());
                     let answer = Heard {
-                        transaction,
+                        transaction: *began_in.lock().unwrap(),
                         plan,
                         result,
                     };
@@ -444,6 +449,45 @@ on_every_store! {
         assert_eq!(recorder.calls(), [
             Call::Begun, Call::Kept, Call::BeforeCommit, Call::Committed, Call::AfterDurable,
         ]);
+    }
+
+    fn tr_10_what_is_left_with_one_who_writes_is_made_in_the_same_transaction(room: Room) {
+        let store = with_notes(&room);
+        let recorder = Recorder::attach(&store, Refuses::Nothing);
+        thread::scope(|scope| {
+            let (begun, has_begun) = std::sync::mpsc::channel();
+            let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+            let holder = scope.spawn(|| {
+                let holding = store.write(Durability::Sync, move |sql| {
+                    begun.send(()).unwrap();
+                    may_go_on.recv().unwrap();
+                    insert(sql, 1, "holds")
+                });
+                holding.unwrap();
+            });
+            has_begun.recv().unwrap();
+            let holder = holder.thread().id();
+            let others: Vec<_> = (2..=5)
+                .map(|id| {
+                    let store = &store;
+                    scope.spawn(move || {
+                        store.write_shared(Durability::Sync, move |sql| {
+                            insert(sql, id, "left")?;
+                            Ok::<_, StoreError>(thread::current().id())
+                        })
+                    })
+                })
+                .collect();
+            while store.left() < 4 {
+                thread::yield_now();
+            }
+            go_on.send(()).unwrap();
+            for other in others {
+                assert_eq!(other.join().unwrap().unwrap(), holder);
+            }
+        });
+        assert_eq!(recorder.count(Call::BeforeCommit), 1);
+        assert_eq!(ids(&store).unwrap(), [-1, 1, 2, 3, 4, 5]);
     }
 
     fn tr_10_a_lone_failure_undoes_the_transaction(room: Room) {

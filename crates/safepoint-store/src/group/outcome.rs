@@ -101,6 +101,11 @@ impl Disk {
         way.commits > 0
     }
 
+    /// Whether a commit is on its way.
+    pub(super) fn is_busy(&self) -> bool {
+        lock(&self.0).commits > 0
+    }
+
     /// Sets out for the disk with a commit. It has arrived when this is dropped.
     pub(super) fn set_out(&self) -> OnTheWay<'_> {
         lock(&self.0).commits += 1;
