@@ -110,9 +110,11 @@ struct Open {
 struct Left {
     durability: Durability,
     outcome: Arc<Outcome>,
-    /// Makes it, keeps what came of it for its owner, and says whether it is to be kept.
-    make: Box<dyn FnOnce(&mut dyn Sql) -> bool + Send>,
+    make: Make,
 }
+
+/// Makes a change, keeps what came of it for its owner, and says whether it is to be kept.
+type Make = Box<dyn FnOnce(&mut dyn Sql) -> bool + Send>;
 
 /// Nobody waits for more than so many others, even if failing members come back at once.
 const MOST_MEMBERS: usize = 1_000;

@@ -11,7 +11,7 @@ use safepoint_progress::record::Record;
 use safepoint_progress::rejection::Rejection;
 use safepoint_progress::taxonomy::Taxonomy;
 use safepoint_progress::{Beginning, Created, Given, Progress, ProgressError};
-use safepoint_store::{Durability, Value as Column};
+use safepoint_store::Durability;
 use safepoint_trail::{Actor, Draft, Entry, Kind, Stream, Trail};
 use serde_json::{Value, json};
 use testkit::{Room, Seeded};
