@@ -308,7 +308,7 @@ fn crowd(store: &Store, recorder: &Arc<Recorder>) -> BTreeMap<i64, Heard> {
                             Plan::Panic => resume_unwind(Box::new(Thrown(id))),
                         }
                     };
-                    let is_shared = random.next() % 2 == 0;
+                    let is_shared = random.next().is_multiple_of(2);
                     let result = catch_unwind(AssertUnwindSafe(|| match is_shared {
                         true => store.write_shared(durability, change),
                         false => store.write(durability, change),
