@@ -44,10 +44,10 @@ CREATE TABLE progress_bindings (
 -- Ids rise within a chain, so the order of parents is the order of the chain. `bytes` counts those
 -- of all bodies up to and with its own.
 CREATE TABLE progress_records (
-    id TEXT PRIMARY KEY,
+    id TEXT COLLATE "C" PRIMARY KEY,
     workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
     number BIGINT NOT NULL CHECK (number >= 1),
-    parent TEXT NOT NULL,
+    parent TEXT COLLATE "C" NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('provisional', 'final')),
     confidence TEXT NOT NULL CHECK (confidence IN ('high', 'medium', 'low')),
     time BIGINT NOT NULL,
@@ -73,7 +73,7 @@ CREATE TABLE progress_deliveries (
 -- anything, only where to look, and recovery makes it anew from the trail and the deliveries.
 CREATE TABLE progress_waiting (
     parent TEXT NOT NULL,
-    emission BIGINT NOT NULL,
+    emission BIGINT NOT NULL CHECK (emission >= 0),
     PRIMARY KEY (parent, emission)
 );
 
@@ -99,6 +99,17 @@ CREATE FUNCTION progress_at_end() RETURNS trigger LANGUAGE plpgsql AS $$
     END
 $$;
 
+CREATE FUNCTION progress_told() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF NOT EXISTS (SELECT 1 FROM safepoint.trail_entries WHERE seq = NEW.emission AND kind = 'signal_emitted')
+            OR NOT EXISTS (SELECT 1 FROM safepoint.trail_entries WHERE seq = NEW.delivery AND kind = 'signal_delivered') THEN
+            RAISE EXCEPTION 'progress is append-only: a delivery is told of';
+        END IF;
+        RETURN NEW;
+    END
+$$;
+
+CREATE TRIGGER progress_deliveries_told BEFORE INSERT ON progress_deliveries FOR EACH ROW EXECUTE FUNCTION progress_told();
 CREATE TRIGGER progress_records_at_end BEFORE INSERT ON progress_records FOR EACH ROW EXECUTE FUNCTION progress_at_end();
 CREATE TRIGGER progress_workspaces_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON progress_workspaces FOR EACH STATEMENT EXECUTE FUNCTION progress_refuse();
 CREATE TRIGGER progress_moves_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON progress_moves FOR EACH STATEMENT EXECUTE FUNCTION progress_refuse();

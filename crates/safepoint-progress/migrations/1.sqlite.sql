@@ -74,7 +74,7 @@ CREATE TABLE progress_deliveries (
 -- anything, only where to look, and recovery makes it anew from the trail and the deliveries.
 CREATE TABLE progress_waiting (
     parent TEXT NOT NULL,
-    emission INTEGER NOT NULL,
+    emission INTEGER NOT NULL CHECK (emission >= 0),
     PRIMARY KEY (parent, emission)
 ) STRICT, WITHOUT ROWID;
 
@@ -93,6 +93,15 @@ WHEN EXISTS (SELECT 1 FROM progress_records WHERE id = NEW.id)
       SELECT 1 FROM progress_records
       WHERE id = NEW.parent AND workspace = NEW.workspace AND number = NEW.number - 1 AND id < NEW.id AND time < NEW.time)) BEGIN
     SELECT RAISE(ABORT, 'a chain is append-only: records are added at its end');
+END;
+
+-- A delivery is told of, as is what it delivers. Else somebody could have what is not there yet
+-- counted as delivered.
+CREATE TRIGGER progress_deliveries_told BEFORE INSERT ON progress_deliveries
+WHEN EXISTS (SELECT 1 FROM progress_deliveries WHERE emission = NEW.emission)
+  OR NOT EXISTS (SELECT 1 FROM trail_entries WHERE seq = NEW.emission AND kind = 'signal_emitted')
+  OR NOT EXISTS (SELECT 1 FROM trail_entries WHERE seq = NEW.delivery AND kind = 'signal_delivered') BEGIN
+    SELECT RAISE(ABORT, 'progress is append-only: a delivery is told of');
 END;
 
 CREATE TRIGGER progress_workspaces_once BEFORE INSERT ON progress_workspaces

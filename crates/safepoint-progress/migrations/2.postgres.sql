@@ -1,8 +1,8 @@
 -- What each workspace took, by the runtime's own account. Every row carries all totals on from the
 -- row before it, so that the last one tells everything, however long the chain is. A record after
--- it changes only what follows from the row of the record, and has a row here where more changes. Unknown is not
--- 0: tokens and cost are NULL until somebody reports them. `due` is the moment at which something
--- has to be done if nothing else happens.
+-- it changes only what follows from the row of the record, and has a row here where more changes.
+-- Unknown is not 0: tokens and cost are NULL until somebody reports them. `due` is the moment at
+-- which something has to be done if nothing else happens.
 CREATE TABLE progress_meters (
     workspace TEXT NOT NULL REFERENCES progress_workspaces (id),
     number BIGINT NOT NULL CHECK (number >= 1),

@@ -3,7 +3,8 @@
 //! A row that somebody adds behind our back has no entry of its own. The last one of a
 //! workspace is believed only when it follows the one before it, and the entry at its place
 //! is of this workspace and says the same. Whether that entry was signed is for `verify`.
-//! Rows that are the same in every column as when they were believed last are believed again.
+//! Rows that are the same in every column as when they were believed last are believed again,
+//! unless something came to nothing since, and the entry with it.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +58,8 @@ impl Progress {
         sql: &mut dyn Sql,
         id: &WorkspaceId,
     ) -> Result<(Standing, i64), ProgressError> {
-        let rows = table::newest_moves(sql, id)?;
+        let found = (self.trail.undone(), table::newest_moves(sql, id)?);
+        let rows = &found.1;
         let Some(last) = rows.first() else {
             return Ok((Standing::NEW, 0));
         };
@@ -69,7 +71,7 @@ impl Progress {
             },
         };
         let number = last.number;
-        if self.moves.is_known(id, &rows) {
+        if self.moves.is_known(id, &found) {
             return Ok((standing, number));
         }
         let before = rows.get(1).map(|row| (row.number, row.entry));
@@ -81,7 +83,7 @@ impl Progress {
         if !same || !follows((last.number, last.entry), before) {
             return Err(tampered("state of", id));
         }
-        self.moves.remember(id, rows);
+        self.moves.remember(id, found);
         Ok((standing, number))
     }
 
@@ -91,13 +93,14 @@ impl Progress {
         sql: &mut dyn Sql,
         id: &WorkspaceId,
     ) -> Result<Option<Digest>, ProgressError> {
-        let rows = table::newest_bindings(sql, id)?;
+        let found = (self.trail.undone(), table::newest_bindings(sql, id)?);
+        let rows = &found.1;
         let Some(last) = rows.first() else {
             return Ok(None);
         };
         let digest = last.digest.as_deref().map(Digest::from_slice);
         let digest = digest.and_then(Result::ok);
-        if self.bindings.is_known(id, &rows) {
+        if self.bindings.is_known(id, &found) {
             return Ok(digest);
         }
         let before = rows.get(1).map(|row| (row.number, row.entry));
@@ -110,7 +113,7 @@ impl Progress {
         if !same || !follows((last.number, last.entry), before) {
             return Err(tampered("agent of", id));
         }
-        self.bindings.remember(id, rows);
+        self.bindings.remember(id, found);
         Ok(digest)
     }
 

@@ -151,7 +151,7 @@ impl Progress {
         let timestamp = self.moment(writing)?;
         let (mut standing, _) = self.proved_standing(writing.sql(), &made.id)?;
         let head = table::head(writing.sql(), &made.id)?;
-        let account = table::account_with(writing.sql(), &made.id, head.as_ref())?;
+        let account = table::account_with(writing.sql(), &made.id, head.as_ref().map(Into::into))?;
         let account = account.at(standing.state, timestamp);
         // Whether somebody looked at the time before us changes nothing: it is up.
         if self.time_out(writing, made, &account, standing.state)? {

@@ -91,7 +91,7 @@ impl Progress {
     /// In order for each source, and each once, whoever else does the same. Reads only, when
     /// nothing waits or nobody can take it.
     pub fn deliver(&self) -> Result<usize, ProgressError> {
-        let mut delivered = 0;
+        let mut delivered = Ok(0);
         let mut after = String::new();
         loop {
             let next = self.trail.store().read(|sql| {
@@ -102,10 +102,12 @@ impl Progress {
                 Ok(Some((parent, standing.state)))
             })?;
             let Some((parent, state)) = next else {
-                return Ok(delivered);
+                return delivered;
             };
             if !state.holds_signals() {
-                delivered += self.deliver_to(&parent)?;
+                // One that cannot be told does not keep the others from being told.
+                let now = self.deliver_to(&parent);
+                delivered = delivered.and_then(|before| Ok(before + now?));
             }
             parent.as_str().clone_into(&mut after);
         }

@@ -1,6 +1,6 @@
 //! Signals as the trail tells of them: what was emitted, and whether it was delivered.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use safepoint_model::{SignalId, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
@@ -97,14 +97,15 @@ impl Progress {
         self.trail.store().read(|sql| {
             table::made(sql, id)?;
             let stream = Stream::from(id);
-            let mut places: BTreeSet<u64> = BTreeSet::new();
+            let mut signals: BTreeMap<u64, Option<Signal>> = BTreeMap::new();
             let mut from = 0;
             loop {
                 let page = page_of(sql, &stream, from, PAGE)?;
                 for entry in &page {
-                    match entry.kind.as_str() {
-                        "signal_emitted" => drop(places.insert(entry.seq)),
-                        _ => places.extend(self.delivered_in(entry)?),
+                    if let Some(told) = self.delivered_in(entry)? {
+                        signals.insert(told, None);
+                    } else if let Some(own) = self.emission_in(sql, entry)? {
+                        signals.insert(own.entry, Some(own.signal));
                     }
                 }
                 match page.last() {
@@ -112,12 +113,16 @@ impl Progress {
                     None => break,
                 }
             }
-            places.extend(table::in_line(sql, id, u32::MAX)?);
-            let mut signals = Vec::with_capacity(places.len());
-            for place in places {
-                signals.extend(self.emission(sql, place)?.map(|emission| emission.signal));
+            let waiting = table::in_line(sql, id, u32::MAX)?;
+            signals.extend(waiting.into_iter().map(|place| (place, None)));
+            let mut found = Vec::with_capacity(signals.len());
+            for (place, signal) in signals {
+                found.extend(match signal {
+                    Some(signal) => Some(signal),
+                    None => self.emission(sql, place)?.map(|emission| emission.signal),
+                });
             }
-            Ok(signals)
+            Ok(found)
         })
     }
 }

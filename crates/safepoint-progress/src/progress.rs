@@ -26,9 +26,10 @@ pub struct Progress {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) tolerance: Tolerance,
     pub(crate) heads: Heads,
-    /// The newest moves and bindings of workspaces, which the trail was found to tell of.
-    pub(crate) moves: Judged<Vec<StoredMove>>,
-    pub(crate) bindings: Judged<Vec<StoredBinding>>,
+    /// The newest moves and bindings of workspaces, which the trail was found to tell of, and how
+    /// often something had come to nothing then.
+    pub(crate) moves: Judged<(u64, Vec<StoredMove>)>,
+    pub(crate) bindings: Judged<(u64, Vec<StoredBinding>)>,
     taxonomies: Arc<Mutex<HashMap<WorkspaceId, Known>>>,
 }
 

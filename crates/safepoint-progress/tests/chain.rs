@@ -307,7 +307,11 @@ on_every_store! {
         refused(&room, "UPDATE progress_moves SET state = 'closed'");
         if room.database() == Database::Sqlite {
             refused(&room, "INSERT OR REPLACE INTO progress_records SELECT id, workspace, 3, (SELECT max(id) FROM progress_records), status, confidence, time + 99999999, entry, body, proof, bytes, NULL, NULL FROM progress_records WHERE number = 1");
+            refused(&room, "INSERT OR REPLACE INTO progress_deliveries SELECT emission, delivery FROM progress_deliveries");
         }
+        // What is not there yet cannot be delivered, nor by something that is no delivery.
+        refused(&room, "INSERT INTO progress_deliveries SELECT max(seq) + 5, 0 FROM trail_entries");
+        refused(&room, "INSERT INTO progress_deliveries SELECT max(seq), 0 FROM trail_entries WHERE kind = 'signal_emitted'");
         assert_eq!(progress.verify(&worker.workspace_id).unwrap().checked, 2);
         room.tamper("UPDATE progress_records SET status = 'final' WHERE number = 1");
         let found = progress.verify(&worker.workspace_id).unwrap();

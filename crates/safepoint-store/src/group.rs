@@ -15,16 +15,19 @@
 //! with whoever has it, who makes it before looking back. So when many write
 //! at once the connection stays with one thread, and nobody has to be woken to
 //! take it over. Those who were told together come back together, so that one
-//! waits for as many as came last time, as long as any of them is about to.
+//! lets others go first for a moment while there are fewer than last time. What
+//! is left when somebody lets go of the connection is for its owner to see to.
 //!
 //! A member that fails is rolled back alone, to its savepoint. A member that
-//! panics is treated the same, and the panic goes on afterwards.
+//! panics is treated the same, and the panic goes on afterwards, with its owner.
+//! A panic of the seal is an error of everybody who was in the transaction.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use crate::error::Said;
 use crate::{Sql, StoreError, fault};
 
 mod committed;
@@ -102,8 +105,12 @@ struct Turn {
 struct Open {
     members: Vec<Arc<Outcome>>,
     durability: Durability,
-    /// How many have come, whether they stayed or not.
-    comers: usize,
+}
+
+/// Whether a member stays in its transaction.
+enum Stay {
+    In,
+    Out,
 }
 
 /// A change that was left with whoever has the connection.
@@ -116,16 +123,21 @@ struct Left {
 /// Makes a change, keeps what came of it for its owner, and says whether it is to be kept.
 type Make = Box<dyn FnOnce(&mut dyn Sql) -> bool + Send>;
 
-/// Nobody waits for more than so many others, even if failing members come back at once.
-const MOST_MEMBERS: usize = 1_000;
+/// Nobody makes more changes of others than so many before they see to their own.
+const MOST_LEFT: usize = 1_000;
 
-/// How often to let others go first who may be about to come. Each time is over at once where
-/// nobody else is ready to run.
-const PATIENCE: usize = 100;
+/// How often in a row to let others go first who may be about to come. Each time is over at once
+/// where nobody else is ready to run.
+const PATIENCE: usize = 20;
 
-/// Panics are caught before they can leave anything half-done, so a poisoned lock is still good.
+/// What panics is caught, and what it was about is undone, so a poisoned lock is still good.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What those hear whose transaction ended so.
+fn panicked() -> StoreError {
+    StoreError::seal(Said("it panicked".into()))
 }
 
 impl Group {
@@ -223,71 +235,74 @@ impl Group {
         outcome: &Arc<Outcome>,
         make: impl FnOnce(&mut dyn Sql) -> bool,
     ) {
-        let joined = turn.open.is_some();
-        let begun = match joined {
-            false => self.open(turn),
-            true => turn.connection.execute("SAVEPOINT member", &[]).map(drop),
-        };
-        if let Err(error) = begun {
-            if joined {
-                self.abandon(turn, Err(error.clone()));
+        let joined = catch_unwind(AssertUnwindSafe(|| {
+            self.try_join(turn, durability, outcome, make)
+        }));
+        match joined {
+            Ok(Ok(Stay::In)) => {}
+            Ok(Ok(Stay::Out)) => outcome.tell(Ok(())),
+            Ok(Err(error)) => outcome.tell(Err(error)),
+            Err(_) => {
+                self.abandon(turn, Err(panicked()));
+                outcome.tell(Err(panicked()));
             }
-            return outcome.tell(Err(error));
+        }
+    }
+
+    fn try_join(
+        &self,
+        turn: &mut Turn,
+        durability: Durability,
+        outcome: &Arc<Outcome>,
+        make: impl FnOnce(&mut dyn Sql) -> bool,
+    ) -> Result<Stay, StoreError> {
+        let joined = turn.open.is_some();
+        if !joined {
+            self.open(turn)?;
+        } else if let Err(error) = turn.connection.execute("SAVEPOINT member", &[]) {
+            self.abandon(turn, Err(error.clone()));
+            return Err(error);
         }
         let kept = make(&mut *turn.connection);
         let settled = self.settle_member(turn, joined, kept);
         fault::point("write.changed");
-        if let Some(open) = &mut turn.open {
-            open.comers += 1;
-            if kept {
+        settled?;
+        match &mut turn.open {
+            Some(open) if kept => {
                 open.durability = open.durability.max(durability);
                 open.members.push(Arc::clone(outcome));
-                return;
+                Ok(Stay::In)
             }
+            _ => Ok(Stay::Out),
         }
-        outcome.tell(settled);
     }
 
     /// Does what falls to whoever has the turn, or finds that nobody has it, and then brings to
     /// disk what it has committed.
-    fn drive<'a>(&'a self, mut turn: Option<MutexGuard<'a, Turn>>) {
-        let (mut committed, mut panicked) = (Vec::new(), None);
-        loop {
-            if let Some(turn) = turn.take() {
-                match catch_unwind(AssertUnwindSafe(|| self.look_back(turn))) {
-                    Ok(done) => committed.extend(done),
-                    Err(panic) => panicked = Some(panic), // what is left is seen to all the same
-                }
-            }
-            // What is left just now is seen here, or by one who has the turn by now.
-            fence(Ordering::SeqCst);
-            if lock(&self.left).is_empty() {
-                break;
-            }
-            turn = match self.turn.try_lock() {
-                Ok(turn) => Some(turn),
-                Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
-                Err(TryLockError::WouldBlock) => break,
-            };
+    fn drive<'a>(&'a self, turn: Option<MutexGuard<'a, Turn>>) {
+        let turn = turn.or_else(|| match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
+            Err(TryLockError::WouldBlock) => None, // whoever has it sees to what is left
+        });
+        let Some(turn) = turn else { return };
+        let committed = self.look_back(turn);
+        // Whoever left something while we had the turn could not take it.
+        if let Some(next) = lock(&self.left).front() {
+            next.outcome.give_turn();
         }
-        for committed in committed {
+        if let Some(committed) = committed {
             committed.bring_to_disk();
-        }
-        if let Some(panic) = panicked {
-            resume_unwind(panic);
         }
     }
 
     /// Makes what was left meanwhile, and commits, unless that falls to somebody else.
     fn look_back(&self, mut turn: MutexGuard<'_, Turn>) -> Option<Committed<'_>> {
-        let is_crowded = |turn: &Turn| {
-            let open = turn.open.as_ref();
-            open.is_some_and(|open| open.comers >= MOST_MEMBERS)
-        };
-        let mut patience = PATIENCE;
-        while !is_crowded(&turn) {
+        let (mut made, mut patience) = (0, PATIENCE);
+        while made < MOST_LEFT {
             if let Some(left) = self.next_left() {
                 self.join(&mut turn, left.durability, &left.outcome, left.make);
+                (made, patience) = (made + 1, PATIENCE);
             } else if patience > 0 && self.may_expect_more(&turn) {
                 patience -= 1;
                 std::thread::yield_now();
@@ -295,7 +310,7 @@ impl Group {
                 break;
             }
         }
-        match is_crowded(&turn) || self.commits_now(&turn) {
+        match made >= MOST_LEFT || self.commits_now(&turn) {
             true => self.commit(turn),
             false => None, // somebody else does, or it is our turn later
         }
@@ -356,7 +371,6 @@ impl Group {
         turn.open = Some(Open {
             members: Vec::new(),
             durability: Durability::Async,
-            comers: 0,
         });
         Ok(())
     }
@@ -403,13 +417,13 @@ impl Group {
     }
 
     fn abandon(&self, turn: &mut Turn, result: Result<(), StoreError>) {
+        let members = Members(turn.open.take().map_or_else(Vec::new, |open| open.members));
         turn.connection.roll_back();
         if let Some(seal) = self.seal.get() {
-            seal.rolled_back();
+            // One that panics here has panicked before: everybody hears of that.
+            let _ = catch_unwind(AssertUnwindSafe(|| seal.rolled_back()));
         }
-        if let Some(open) = turn.open.take() {
-            Members(open.members).tell(&result);
-        }
+        members.tell(&result);
     }
 
     /// Commits what has gathered, and lets the next in line begin. It still has to be brought to
@@ -422,21 +436,12 @@ impl Group {
             let least = self.seal.get().map(|seal| seal.least_durability());
             let durability = least.map_or(open.durability, |least| least.max(open.durability));
             let (flush, after) = self.commit_open(&mut turn, durability)?;
-            let sync = (durability == Durability::Sync).then_some((flush, after));
-            Ok(sync)
+            Ok((durability == Durability::Sync).then_some((flush, after)))
         }));
-        let result = match committed {
-            Ok(committed) => committed,
-            Err(panic) => {
-                turn.connection.roll_back();
-                if let Some(seal) = self.seal.get() {
-                    seal.rolled_back();
-                }
-                drop(turn);
-                drop(members);
-                resume_unwind(panic);
-            }
-        };
+        let result = committed.unwrap_or_else(|_| {
+            self.abandon(&mut turn, Err(panicked()));
+            Err(panicked())
+        });
         Some(Committed {
             on_the_way: self.disk.set_out(),
             result,

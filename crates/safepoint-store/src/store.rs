@@ -113,7 +113,8 @@ impl Store {
     }
 
     /// The same for a change that borrows nothing, which another thread may make for this one:
-    /// faster where many write at once.
+    /// faster where many write at once. `change` must take no lock that anybody holds while they
+    /// write.
     pub fn write_shared<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         durability: Durability,

@@ -148,26 +148,45 @@ impl Seal for Recorder {
     }
 }
 
-/// Panics when it is asked to seal the first transaction.
-struct PanicsOnce(AtomicU64);
+/// Panics the first time that it is asked for something.
+#[derive(Clone)]
+struct PanicsAt {
+    call: Call,
+    asked: Arc<AtomicU64>,
+}
 
-impl Seal for PanicsOnce {
+impl PanicsAt {
+    fn pass(&self, call: Call) {
+        if self.call == call && self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            resume_unwind(Box::new("on purpose"));
+        }
+    }
+}
+
+impl Seal for PanicsAt {
     fn begun(&self, _: &mut dyn Sql) -> Result<(), StoreError> {
+        self.pass(Call::Begun);
         Ok(())
     }
 
-    fn member_kept(&self) {}
+    fn member_kept(&self) {
+        self.pass(Call::Kept);
+    }
 
     fn member_undone(&self) {}
 
     fn before_commit(&self, _: &mut dyn Sql) -> Result<AfterDurable, StoreError> {
-        if self.0.fetch_add(1, Ordering::SeqCst) == 0 {
-            resume_unwind(Box::new("on purpose"));
-        }
-        Ok(Box::new(|| Ok(())))
+        self.pass(Call::BeforeCommit);
+        let seal = self.clone();
+        Ok(Box::new(move || {
+            seal.pass(Call::AfterDurable);
+            Ok(())
+        }))
     }
 
-    fn committed(&self) {}
+    fn committed(&self) {
+        self.pass(Call::Committed);
+    }
 
     fn rolled_back(&self) {}
 }
@@ -601,15 +620,48 @@ on_every_store! {
         assert_eq!(ids(&store).unwrap(), [-1, 1]);
     }
 
-    fn tr_10_a_panic_of_the_seal_keeps_nothing(room: Room) {
+    fn tr_10_a_panic_of_the_seal_is_an_error_of_those_in_the_transaction(room: Room) {
+        for call in [Call::Begun, Call::Kept, Call::BeforeCommit, Call::AfterDurable] {
+            let room = Room::new(room.database());
+            let store = with_notes(&room);
+            store.seal_with(Arc::new(PanicsAt { call, asked: Arc::default() }));
+            let write = |id: i64| match id % 2 {
+                0 => store.write_shared(Durability::Sync, move |sql| insert(sql, id, "shared")),
+                _ => add(&store, id),
+            };
+            let heard: Vec<_> = thread::scope(|scope| {
+                let writers: Vec<_> = (1..=8).map(|id| scope.spawn(move || write(id))).collect();
+                writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+            });
+            assert!(heard.iter().any(Result::is_err), "{call:?}");
+            let is_kept = |heard: &Result<(), StoreError>| matches!(heard, Ok(()) | Err(StoreError::AfterCommit(_)));
+            let kept: Vec<i64> = (1..).zip(&heard).filter(|(_, heard)| is_kept(heard)).map(|(id, _)| id).collect();
+            assert_eq!(ids(&store).unwrap(), kept, "{call:?}: {heard:?}");
+            add(&store, 9).unwrap();
+        }
+    }
+
+    fn tr_10_whoever_makes_what_others_left_is_not_kept_for_ever(room: Room) {
         let store = with_notes(&room);
-        store.seal_with(Arc::new(PanicsOnce(AtomicU64::new(0))));
-        let write = || add(&store, 1);
-        catch_unwind(AssertUnwindSafe(write)).unwrap_err();
-        assert_eq!(ids(&store).unwrap(), [0; 0]);
-        let next = add(&store, 2);
-        assert_eq!(ids(&store).unwrap(), [2], "after {next:?}");
-        next.unwrap();
+        let enough = Arc::new(AtomicU64::new(0));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    while enough.load(Ordering::SeqCst) == 0 {
+                        let failed = store.write_shared(Durability::Sync, |_| Err::<(), _>(Failure::Own(0)));
+                        assert!(matches!(failed, Err(Failure::Own(0))), "{failed:?}");
+                    }
+                });
+            }
+            for id in 1..=20 {
+                match id % 2 {
+                    0 => store.write_shared(Durability::Sync, move |sql| insert(sql, id, "shared")).unwrap(),
+                    _ => add(&store, id).unwrap(),
+                }
+            }
+            enough.store(1, Ordering::SeqCst);
+        });
+        assert_eq!(ids(&store).unwrap(), (1..=20).collect::<Vec<_>>());
     }
 
     fn store_the_first_seal_stays(room: Room) {

@@ -6,6 +6,7 @@
 //! them; once the commit is on disk, the copy outside the database follows.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use safepoint_model::{Clock, Digest, Entropy, EntryId, Frame, Timestamp, json, next_after};
@@ -81,6 +82,8 @@ pub(crate) struct Appender {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) state: Mutex<State>,
+    /// How often entries that were added came to nothing.
+    pub(crate) undone: AtomicU64,
 }
 
 /// What is known of the end of the trail while a transaction is open.
@@ -316,6 +319,7 @@ impl Seal for Appender {
     }
 
     fn member_undone(&self) {
+        self.undone.fetch_add(1, Ordering::SeqCst);
         let mut state = self.state();
         if let Some((tip, added)) = state.before_member.take() {
             state.tip = Some(tip);
@@ -388,6 +392,7 @@ impl Seal for Appender {
     }
 
     fn rolled_back(&self) {
+        self.undone.fetch_add(1, Ordering::SeqCst);
         *self.state() = State::default();
     }
 }

@@ -1,7 +1,7 @@
 //! The trail of one store: opening it, writing to it, reading its head.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use safepoint_model::{Clock, Digest, Entropy, Timestamp};
@@ -134,6 +134,7 @@ impl Trail {
             clock: Arc::clone(&around.clock),
             entropy: Arc::clone(&around.entropy),
             state: Mutex::new(State::default()),
+            undone: AtomicU64::new(0),
         });
         store.seal_with(Arc::clone(&appender) as Arc<dyn safepoint_store::Seal>);
         let trail = Self {
@@ -233,8 +234,8 @@ impl Trail {
         written
     }
 
-    /// The same for a change that borrows nothing, which another thread may make for this one:
-    /// faster where many write at once.
+    /// The same for a change that borrows nothing, which another thread may make for this one, as
+    /// [`Store::write_shared`] says.
     pub fn write_shared<T, E>(
         &self,
         durability: Durability,
@@ -259,6 +260,12 @@ impl Trail {
             recorded.store(true, Ordering::Relaxed);
         }
         Ok(value)
+    }
+
+    /// How often what was written here came to nothing: until then an entry that was seen stays
+    /// where it was seen.
+    pub fn undone(&self) -> u64 {
+        self.appender.undone.load(Ordering::SeqCst)
     }
 
     /// The same trail for a piece of work of its own, which can be asked whether it has

@@ -1,9 +1,10 @@
-//! The accounts: a row with all totals for everything that changes one.
+//! The accounts: a row with all totals for everything that changes one, but for records whose own
+//! row says all that they change.
 
 use safepoint_model::{Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{METER, Made, NewRow, StoredRecord, head, parsed};
+use super::{METER, Made, NewRow, StoredRecord, parsed};
 use crate::account::{Account, Marks};
 use crate::meter::Meter;
 use crate::state::State;
@@ -14,15 +15,41 @@ const ACCOUNT: &str = "SELECT number, coalesce(tokens, -1), coalesce(cost, -1), 
 
 /// The account of a workspace, up to the last thing that changed it.
 pub(crate) fn account(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<Account, StoreError> {
-    let head = head(sql, id)?;
-    account_with(sql, id, head.as_ref())
+    let statement = "SELECT entry, time, bytes FROM progress_records \
+         WHERE workspace = ?1 ORDER BY parent DESC LIMIT 1";
+    let head = query_one(sql, statement, &[Value::Text(id.as_str())], |row| {
+        Ok(LastRecord {
+            entry: row.integer(0)?,
+            time: row.integer(1)?,
+            bytes: row.integer(2)?,
+        })
+    })?;
+    account_with(sql, id, head)
 }
 
-/// The same for one who knows the head of its chain.
+/// What the newest record changed in the account of its workspace.
+#[derive(Clone, Copy)]
+pub(crate) struct LastRecord {
+    entry: i64,
+    time: i64,
+    bytes: i64,
+}
+
+impl From<&StoredRecord> for LastRecord {
+    fn from(row: &StoredRecord) -> Self {
+        Self {
+            entry: row.entry,
+            time: row.time,
+            bytes: row.bytes,
+        }
+    }
+}
+
+/// The same for one who knows the newest record.
 pub(crate) fn account_with(
     sql: &mut dyn Sql,
     id: &WorkspaceId,
-    head: Option<&StoredRecord>,
+    head: Option<LastRecord>,
 ) -> Result<Account, StoreError> {
     let (mut account, entry) = last_row(sql, id)?;
     // Records are made while a workspace is active, and a move would have a row.

@@ -44,7 +44,8 @@ pub(crate) fn delivered_at(
 ) -> Result<Option<Timestamp>, StoreError> {
     query_one(
         sql,
-        "SELECT t.time FROM progress_deliveries d JOIN trail_entries t ON t.seq = d.delivery WHERE d.emission = ?1",
+        "SELECT t.time FROM progress_deliveries d JOIN trail_entries t ON t.seq = d.delivery \
+         WHERE d.emission = ?1 AND t.kind = 'signal_delivered'",
         &[position(emission)],
         |row| row.integer(0).map(Timestamp::from_micros),
     )
@@ -79,14 +80,14 @@ pub(crate) fn deliveries_after(
     )
 }
 
-/// Puts a signal into the line before its parent.
+/// Puts a signal into the line before its parent, unless it stands there.
 pub(crate) fn put_in_line(
     sql: &mut dyn Sql,
     parent: &WorkspaceId,
     emission: u64,
 ) -> Result<(), StoreError> {
     sql.execute(
-        "INSERT INTO progress_waiting (parent, emission) VALUES (?1, ?2)",
+        "INSERT INTO progress_waiting (parent, emission) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         &[Value::Text(parent.as_str()), position(emission)],
     )
     .map(drop)

@@ -1,9 +1,10 @@
 //! What is left of a commit when the connection is free again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::AfterDurable;
 use super::outcome::{Members, OnTheWay};
+use super::{AfterDurable, panicked};
 use crate::{StoreError, fault};
 
 /// The rest of a commit, which needs no lock.
@@ -46,7 +47,9 @@ impl Committed<'_> {
                 fault::point("write.durable");
                 after.map_or(Ok(()), |after| after())
             };
-            follow().map_err(|error| StoreError::AfterCommit(Arc::new(error)))
+            let followed = catch_unwind(AssertUnwindSafe(follow));
+            let followed = followed.unwrap_or_else(|_| Err(panicked()));
+            followed.map_err(|error| StoreError::AfterCommit(Arc::new(error)))
         });
         drop(self.on_the_way); // the next sets out before these members come back
         self.members.tell(&result);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use super::lock;
+use super::{lock, panicked};
 use crate::StoreError;
 
 /// What a member of a transaction waits for.
@@ -16,14 +16,14 @@ pub(super) struct Outcome {
 enum News {
     #[default]
     None,
-    /// The disk is free: one of the members commits.
+    /// The disk is free, or something is left: somebody has to see to it.
     Turn,
     Known(Result<(), StoreError>),
 }
 
 /// What a member that waited has heard.
 pub(super) enum Heard {
-    /// It is for this member to commit.
+    /// It is for this one to take the turn.
     Turn,
     /// The transaction is over.
     Known(Result<(), StoreError>),
@@ -35,8 +35,8 @@ impl Outcome {
         self.told.notify_one();
     }
 
-    /// Makes one of the members commit, unless somebody has.
-    fn give_turn(&self) {
+    /// Makes its owner take the turn and see to what there is, unless it is over.
+    pub(super) fn give_turn(&self) {
         let mut news = lock(&self.news);
         if matches!(*news, News::None) {
             *news = News::Turn;
@@ -75,8 +75,7 @@ impl Members {
 impl Drop for Members {
     fn drop(&mut self) {
         for member in self.0.drain(..) {
-            let panicked = StoreError::seal(crate::error::Said("it panicked".into()));
-            member.tell(Err(panicked));
+            member.tell(Err(panicked()));
         }
     }
 }
