@@ -76,9 +76,8 @@ impl Progress {
         parent: &WorkspaceId,
         emission: &Emission,
     ) -> Result<Handing, ProgressError> {
-        let (standing, _) = table::standing(writing.sql(), parent)?;
-        let takes_it = !standing.state.holds_signals() && !standing.state.is_terminal();
-        if !takes_it || table::is_waited_for(writing.sql(), parent)? {
+        let (state, is_waited_for) = table::standing_in_line(writing.sql(), parent)?;
+        if state.holds_signals() || state.is_terminal() || is_waited_for {
             return left_in_line(writing, parent, emission);
         }
         self.record_delivery(writing, parent, emission)?;

@@ -146,7 +146,8 @@ impl Appender {
             kind: draft.kind,
             action_id: draft.action_id,
             // Canonical JSON is UTF-8; nothing is lost here.
-            body: String::from_utf8_lossy(&bytes).into_owned(),
+            body: String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         })
     }
 

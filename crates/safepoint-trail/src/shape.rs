@@ -185,7 +185,7 @@ impl Shapes {
         let hits = self
             .finder
             .as_ref()
-            .filter(|_| !text.chars().any(is_more_than_it_looks))
+            .filter(|_| text.is_ascii() || !text.chars().any(is_more_than_it_looks))
             .and_then(|finder| finder.try_find_overlapping_iter(text).ok());
         let Some(hits) = hits else {
             return [true; COUNT];

@@ -10,7 +10,8 @@ use serde::ser::{self, Serialize};
 use serde_json::Value;
 
 use super::write::{
-    orders_by_bytes, out_of_range, write_double, write_signed, write_string, write_unsigned,
+    ENOUGH_FOR_MOST, orders_by_bytes, out_of_range, write_double, write_signed, write_string,
+    write_unsigned,
 };
 use super::{MAX_DEPTH, WriteError};
 
@@ -18,7 +19,7 @@ use super::{MAX_DEPTH, WriteError};
 ///
 /// The same as those of its tree, save that what JSON cannot hold is an error.
 pub fn canonical_of<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, WriteError> {
-    let mut out = Vec::with_capacity(128);
+    let mut out = Vec::with_capacity(ENOUGH_FOR_MOST);
     value.serialize(Writer {
         out: &mut out,
         room: MAX_DEPTH,

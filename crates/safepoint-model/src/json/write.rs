@@ -7,9 +7,12 @@ use serde_json::{Map, Number, Value};
 
 use super::{MAX_DEPTH, MAX_INTEGER, WriteError, is_inexact_integer, is_special};
 
+/// So many bytes have room for most of what is written, without asking for more.
+pub(super) const ENOUGH_FOR_MOST: usize = 1024;
+
 /// The canonical bytes of `value`.
 pub fn canonical(value: &Value) -> Result<Vec<u8>, WriteError> {
-    let mut out = Vec::with_capacity(128);
+    let mut out = Vec::with_capacity(ENOUGH_FOR_MOST);
     write_canonical(value, &mut out)?;
     Ok(out)
 }

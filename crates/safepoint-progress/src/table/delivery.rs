@@ -4,7 +4,8 @@
 use safepoint_model::{Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{parsed, position};
+use super::{optional, parsed, position};
+use crate::state::State;
 
 /// The row of a delivery, and the entry that it says tells of it.
 #[derive(Clone, Debug)]
@@ -106,15 +107,20 @@ pub(crate) fn waited_for(
     )
 }
 
-/// Whether anything waits for a parent.
-pub(crate) fn is_waited_for(sql: &mut dyn Sql, parent: &WorkspaceId) -> Result<bool, StoreError> {
+/// Where a parent stands, and whether anything waits for it.
+pub(crate) fn standing_in_line(
+    sql: &mut dyn Sql,
+    parent: &WorkspaceId,
+) -> Result<(State, bool), StoreError> {
     let found = query_one(
         sql,
-        "SELECT emission FROM progress_waiting WHERE parent = ?1 LIMIT 1",
+        "SELECT (SELECT state FROM progress_moves WHERE workspace = ?1 ORDER BY number DESC LIMIT 1), \
+                (SELECT count(*) FROM (SELECT 1 FROM progress_waiting WHERE parent = ?1 LIMIT 1) one)",
         &[Value::Text(parent.as_str())],
-        |_| Ok(()),
+        |row| Ok((optional(row, 0)?, row.integer(1)? > 0)),
     )?;
-    Ok(found.is_some())
+    let (state, is_waited_for) = found.unwrap_or((None, false));
+    Ok((state.unwrap_or(State::Idle), is_waited_for))
 }
 
 /// What waits for a parent, in the order in which it was emitted.
