@@ -9,7 +9,7 @@
 //! failed: what could not be handed over gets into line.
 
 use safepoint_model::WorkspaceId;
-use safepoint_store::{Durability, fault};
+use safepoint_store::{Durability, Sql, fault};
 use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::json;
 
@@ -93,22 +93,28 @@ impl Progress {
         let mut delivered = Ok(0);
         let mut after = String::new();
         loop {
-            let next = self.trail.store().read(|sql| {
-                let Some(parent) = table::waited_for(sql, &after)? else {
-                    return Ok::<_, ProgressError>(None);
-                };
-                let (standing, _) = table::standing(sql, &parent)?;
-                Ok(Some((parent, standing.state)))
-            })?;
-            let Some((parent, state)) = next else {
+            let next = self
+                .trail
+                .store()
+                .read(|sql| table::waited_for(sql, &after))?;
+            let Some(parent) = next else {
                 return delivered;
             };
-            if !state.holds_signals() {
-                // One that cannot be told does not keep the others from being told.
-                let now = self.deliver_to(&parent);
-                delivered = delivered.and_then(|before| Ok(before + now?));
-            }
-            parent.as_str().clone_into(&mut after);
+            // One that cannot be told does not keep the others from being told.
+            let now = self.deliver_if_heard(&parent);
+            delivered = delivered.and_then(|before| Ok(before + now?));
+            after = parent;
+        }
+    }
+
+    /// The same for one parent. Reads only, when it cannot take anything.
+    fn deliver_if_heard(&self, parent: &str) -> Result<usize, ProgressError> {
+        let parent = table::parsed(parent, 0)?;
+        let read = |sql: &mut dyn Sql| table::standing(sql, &parent);
+        let (standing, _) = self.trail.store().read(read)?;
+        match standing.state.holds_signals() {
+            true => Ok(0),
+            false => self.deliver_to(&parent),
         }
     }
 

@@ -113,8 +113,14 @@ impl Progress {
                     None => break,
                 }
             }
-            let waiting = table::in_line(sql, id, u32::MAX)?;
-            signals.extend(waiting.into_iter().map(|place| (place, None)));
+            for place in table::in_line(sql, id, u32::MAX)? {
+                // A line is only where to look.
+                let waiting = self.emission(sql, place)?.map(|emission| emission.signal);
+                let waiting = waiting.filter(|signal| signal.delivered_to.as_ref() == Some(id));
+                if waiting.is_some() {
+                    signals.insert(place, waiting);
+                }
+            }
             let mut found = Vec::with_capacity(signals.len());
             for (place, signal) in signals {
                 found.extend(match signal {

@@ -135,6 +135,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What follows a commit whose seal has panicked since.
+fn failing() -> AfterDurable {
+    Box::new(|| Err(panicked()))
+}
+
 /// What those hear whose transaction ended so.
 fn panicked() -> StoreError {
     StoreError::seal(Said("it panicked".into()))
@@ -302,6 +307,9 @@ impl Group {
         while made < MOST_LEFT {
             if let Some(left) = self.next_left() {
                 self.join(&mut turn, left.durability, &left.outcome, left.make);
+                if turn.open.is_none() {
+                    break; // nothing holds us here; it may have failed for long, as the next would
+                }
                 (made, patience) = (made + 1, PATIENCE);
             } else if patience > 0 && self.may_expect_more(&turn) {
                 patience -= 1;
@@ -461,7 +469,12 @@ impl Group {
             .transpose()
             .and_then(|after| Ok((turn.connection.commit(durability)?, after)));
         match (&committed, seal) {
-            (Ok(_), Some(seal)) => seal.committed(),
+            (Ok(_), Some(seal)) => {
+                // It is committed, whatever the seal makes of that.
+                if catch_unwind(AssertUnwindSafe(|| seal.committed())).is_err() {
+                    return committed.map(|(flush, _)| (flush, Some(failing())));
+                }
+            }
             (Ok(_), None) => {}
             (Err(_), seal) => {
                 turn.connection.roll_back();

@@ -158,10 +158,14 @@ on_every_store! {
         let store = with_one_note(room.location());
         let holder = Holder::take(&room);
         std::thread::scope(|scope| {
-            for id in 2..6 {
+            for id in 2..8 {
                 let (store, room) = (&store, &room);
                 scope.spawn(move || {
-                    assert_error!(add(store, id).unwrap_err(), Locked, place(room.location()));
+                    let added = match id % 2 {
+                        0 => add(store, id),
+                        _ => store.write_shared(Durability::Sync, move |sql| insert(sql, id, "shared")),
+                    };
+                    assert_error!(added.unwrap_err(), Locked, place(room.location()));
                 });
             }
         });

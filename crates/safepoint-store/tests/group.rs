@@ -621,7 +621,7 @@ on_every_store! {
     }
 
     fn tr_10_a_panic_of_the_seal_is_an_error_of_those_in_the_transaction(room: Room) {
-        for call in [Call::Begun, Call::Kept, Call::BeforeCommit, Call::AfterDurable] {
+        for call in [Call::Begun, Call::Kept, Call::BeforeCommit, Call::Committed, Call::AfterDurable] {
             let room = Room::new(room.database());
             let store = with_notes(&room);
             store.seal_with(Arc::new(PanicsAt { call, asked: Arc::default() }));

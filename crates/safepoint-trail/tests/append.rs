@@ -43,6 +43,44 @@ fn add_thing(trail: &Trail, name: &str, outcome: Result<(), TrailError>) -> Resu
 }
 
 on_every_store! {
+    fn tr_10_what_came_to_nothing_is_counted_alone_and_in_company(room: Room) {
+        let trail = room.trail();
+        append(&trail, "things", 1);
+        assert_eq!(trail.undone(), 0);
+        trail.store().migrate(&STATE).unwrap();
+        let failed = || Err(TrailError::ReservedField);
+        add_thing(&trail, "alone", failed()).unwrap_err();
+        assert_eq!(trail.undone(), 1);
+        std::thread::scope(|scope| {
+            let (begun, has_begun) = std::sync::mpsc::channel();
+            let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+            let store = trail.store();
+            let holder = scope.spawn(move || {
+                store.write(Durability::Sync, |_| {
+                    begun.send(()).unwrap();
+                    may_go_on.recv().unwrap();
+                    Ok::<_, StoreError>(())
+                })
+            });
+            has_begun.recv().unwrap();
+            let joined = scope.spawn(|| {
+                trail.write_shared(Durability::Sync, |writing| {
+                    writing.append(draft("things", 2))?;
+                    Err::<(), _>(TrailError::ReservedField)
+                })
+            });
+            while store.left() == 0 {
+                std::thread::yield_now();
+            }
+            go_on.send(()).unwrap();
+            holder.join().unwrap().unwrap();
+            joined.join().unwrap().unwrap_err();
+        });
+        assert_eq!(trail.undone(), 2);
+        add_thing(&trail, "kept", Ok(())).unwrap();
+        assert_eq!((trail.undone(), things(&trail)), (2, 1));
+    }
+
     fn tr_01_an_entry_has_all_its_fields(room: Room) {
         let trail = room.trail();
         let mut draft = draft("ses_x", 7);

@@ -4,7 +4,7 @@
 use safepoint_model::{Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
 
-use super::{optional, parsed, position};
+use super::{optional, position};
 use crate::state::State;
 
 /// The row of a delivery, and the entry that it says tells of it.
@@ -95,15 +95,12 @@ pub(crate) fn put_in_line(
 }
 
 /// The next parent, in the order of their ids, that something waits for.
-pub(crate) fn waited_for(
-    sql: &mut dyn Sql,
-    after: &str,
-) -> Result<Option<WorkspaceId>, StoreError> {
+pub(crate) fn waited_for(sql: &mut dyn Sql, after: &str) -> Result<Option<String>, StoreError> {
     query_one(
         sql,
         "SELECT parent FROM progress_waiting WHERE parent > ?1 ORDER BY parent LIMIT 1",
         &[Value::Text(after)],
-        |row| parsed(row.text(0)?, 0),
+        |row| Ok(row.text(0)?.to_owned()),
     )
 }
 

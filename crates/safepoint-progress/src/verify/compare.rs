@@ -342,11 +342,13 @@ impl<'a> Compare<'a> {
             .as_ref()
             .and_then(|(made, _)| made.parent.as_ref());
         let is_told = |(stream, kind, body): &(String, String, String)| {
+            let in_parent = Some(stream.as_str()) == above.map(WorkspaceId::as_str);
+            if !in_parent || kind != "signal_delivered" {
+                return Ok::<_, ProgressError>(false);
+            }
             let body = self.trail.whole_body(body)?;
             let told: Option<DeliveryTold<'_>> = serde_json::from_str(&body).ok();
-            let is_ours = told.is_some_and(|told| told.emission == entry.seq);
-            let in_parent = Some(stream.as_str()) == above.map(WorkspaceId::as_str);
-            Ok::<_, ProgressError>(is_ours && in_parent && kind == "signal_delivered")
+            Ok(told.is_some_and(|told| told.emission == entry.seq))
         };
         let held = match row.map(|row| row.told) {
             None => true, // it waits
