@@ -105,6 +105,16 @@ struct Turn {
 struct Open {
     members: Vec<Arc<Outcome>>,
     durability: Durability,
+    /// How many have come, whether they stayed or not.
+    comers: usize,
+}
+
+impl Turn {
+    /// Whether those who are in the open transaction have waited for enough others.
+    fn is_crowded(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.comers >= MOST_COMERS)
+    }
 }
 
 /// Whether a member stays in its transaction.
@@ -123,8 +133,8 @@ struct Left {
 /// Makes a change, keeps what came of it for its owner, and says whether it is to be kept.
 type Make = Box<dyn FnOnce(&mut dyn Sql) -> bool + Send>;
 
-/// Nobody makes more changes of others than so many before they see to their own.
-const MOST_LEFT: usize = 1_000;
+/// Nobody waits for more than so many others, even if those that fail come back at once.
+const MOST_COMERS: usize = 1_000;
 
 /// How often in a row to let others go first who may be about to come. Each time is over at once
 /// where nobody else is ready to run.
@@ -272,6 +282,9 @@ impl Group {
         let settled = self.settle_member(turn, joined, kept);
         fault::point("write.changed");
         settled?;
+        if let Some(open) = &mut turn.open {
+            open.comers += 1;
+        }
         match &mut turn.open {
             Some(open) if kept => {
                 open.durability = open.durability.max(durability);
@@ -303,14 +316,14 @@ impl Group {
 
     /// Makes what was left meanwhile, and commits, unless that falls to somebody else.
     fn look_back(&self, mut turn: MutexGuard<'_, Turn>) -> Option<Committed<'_>> {
-        let (mut made, mut patience) = (0, PATIENCE);
-        while made < MOST_LEFT {
+        let mut patience = PATIENCE;
+        while !turn.is_crowded() {
             if let Some(left) = self.next_left() {
                 self.join(&mut turn, left.durability, &left.outcome, left.make);
                 if turn.open.is_none() {
                     break; // nothing holds us here; it may have failed for long, as the next would
                 }
-                (made, patience) = (made + 1, PATIENCE);
+                patience = PATIENCE;
             } else if patience > 0 && self.may_expect_more(&turn) {
                 patience -= 1;
                 std::thread::yield_now();
@@ -318,7 +331,7 @@ impl Group {
                 break;
             }
         }
-        match made >= MOST_LEFT || self.commits_now(&turn) {
+        match turn.is_crowded() || self.commits_now(&turn) {
             true => self.commit(turn),
             false => None, // somebody else does, or it is our turn later
         }
@@ -379,6 +392,7 @@ impl Group {
         turn.open = Some(Open {
             members: Vec::new(),
             durability: Durability::Async,
+            comers: 0,
         });
         Ok(())
     }

@@ -641,14 +641,19 @@ on_every_store! {
         }
     }
 
-    fn tr_10_whoever_makes_what_others_left_is_not_kept_for_ever(room: Room) {
+    fn tr_10_nobody_waits_for_ever_for_others_that_fail(room: Room) {
         let store = with_notes(&room);
         let enough = Arc::new(AtomicU64::new(0));
         thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
+            for thread in 0..8 {
+                let (store, enough) = (&store, &enough);
+                scope.spawn(move || {
                     while enough.load(Ordering::SeqCst) == 0 {
-                        let failed = store.write_shared(Durability::Sync, |_| Err::<(), _>(Failure::Own(0)));
+                        let fail = |_: &mut dyn Sql| Err::<(), _>(Failure::Own(0));
+                        let failed = match thread % 2 {
+                            0 => store.write_shared(Durability::Sync, fail),
+                            _ => store.write(Durability::Sync, fail),
+                        };
                         assert!(matches!(failed, Err(Failure::Own(0))), "{failed:?}");
                     }
                 });
