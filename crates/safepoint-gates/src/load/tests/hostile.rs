@@ -7,7 +7,7 @@ use super::{ACME, FULL};
 use crate::load::check::numbers;
 use crate::load::finding::Findings;
 use crate::load::tree::Tree;
-use crate::load::{Severity, check, read, schema, shape, typed};
+use crate::load::{Problem, Severity, check, read, schema, shape, typed};
 
 /// The fuzz target: what is promised about every input.
 fn promise(bytes: &[u8]) {
@@ -19,9 +19,16 @@ fn promise(bytes: &[u8]) {
         .filter(|it| it.severity == Severity::Error)
         .count();
     assert_eq!(checked.manifest.is_some(), errors == 0);
-    match read(&text) {
-        Ok(manifest) => assert_eq!(checked.manifest.as_ref(), Some(&manifest)),
-        Err(problems) => assert_eq!(problems.len(), errors),
+    match (read(&text), &checked.manifest) {
+        (Ok(manifest), Some(same)) => assert_eq!(&manifest, same),
+        // A session may begin under a gate that is never raised; whoever checks it hears of that.
+        (Ok(_), None) => {
+            let of_gate = |it: &&Problem| it.pointer.contains("/trigger/");
+            let listed = checked.problems.iter();
+            let all = listed.filter(|it| it.severity == Severity::Error);
+            assert_eq!(all.filter(of_gate).count(), errors);
+        }
+        (Err(problems), _) => assert_eq!(problems.len(), errors),
     }
     for problem in &checked.problems {
         let drawn = problem.render("a.yaml", &text);
@@ -75,6 +82,14 @@ fn junk() -> impl Strategy<Value = Value> {
     ]
 }
 
+/// How many places the full example has.
+fn count() -> usize {
+    let value: Value = safepoint_model::yaml::read_as(FULL).unwrap();
+    let mut found = Vec::new();
+    pointers(&value, String::new(), &mut found);
+    found.len()
+}
+
 /// The full example with one thing changed.
 fn mutate(change: usize, place: usize, junk: Value) -> Value {
     let mut value: Value = safepoint_model::yaml::read_as(FULL).unwrap();
@@ -113,6 +128,14 @@ fn fits(text: &str) -> bool {
         numbers(&atlas, &mut findings);
         findings.is_empty()
     })
+}
+
+#[test]
+fn ga_02_a_list_of_nothing_is_checked_wherever_it_stands() {
+    // A gate that names nothing is never raised, which chance finds once in a hundred runs.
+    for place in 0..count() {
+        promise(mutate(0, place, json!([])).to_string().as_bytes());
+    }
 }
 
 proptest! {
