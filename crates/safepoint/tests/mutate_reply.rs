@@ -177,10 +177,12 @@ fn st_42_a_locked_file_is_left_alone_and_the_caller_may_try_again() {
     });
     let replacing = json!({ "type": "move", "to": "config/database.yml", "overwrite": true });
     type Lock = fn(&fs::File) -> rustix::io::Result<()>;
+    // They wait: a process that another test is just starting may still have the file of the last
+    // round open, and its lock with it.
     let locks: [Lock; 3] = [
-        |file| flock(file, FlockOperation::NonBlockingLockExclusive),
-        |file| flock(file, FlockOperation::NonBlockingLockShared),
-        |file| fcntl_lock(file, FlockOperation::NonBlockingLockExclusive),
+        |file| flock(file, FlockOperation::LockExclusive),
+        |file| flock(file, FlockOperation::LockShared),
+        |file| fcntl_lock(file, FlockOperation::LockExclusive),
     ];
     for lock in locks {
         let file = fs::File::options()
