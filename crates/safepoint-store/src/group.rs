@@ -234,10 +234,7 @@ impl Group {
             }
             Some(Err(panic)) => resume_unwind(panic),
             // The transaction could not even be begun.
-            None => {
-                known?;
-                Err(StoreError::corrupted("transaction", "it ended before it began").into())
-            }
+            None => Err(known.err().unwrap_or_else(panicked).into()),
         }
     }
 
@@ -282,17 +279,16 @@ impl Group {
         let settled = self.settle_member(turn, joined, kept);
         fault::point("write.changed");
         settled?;
-        if let Some(open) = &mut turn.open {
-            open.comers += 1;
+        let Some(open) = &mut turn.open else {
+            return Ok(Stay::Out);
+        };
+        open.comers += 1;
+        if !kept {
+            return Ok(Stay::Out);
         }
-        match &mut turn.open {
-            Some(open) if kept => {
-                open.durability = open.durability.max(durability);
-                open.members.push(Arc::clone(outcome));
-                Ok(Stay::In)
-            }
-            _ => Ok(Stay::Out),
-        }
+        open.durability = open.durability.max(durability);
+        open.members.push(Arc::clone(outcome));
+        Ok(Stay::In)
     }
 
     /// Does what falls to whoever has the turn, or finds that nobody has it, and then brings to

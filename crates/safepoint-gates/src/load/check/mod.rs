@@ -24,6 +24,8 @@ use crate::atlas::AtlasManifest;
 pub(super) use actions::{Role, visit};
 #[cfg(test)]
 pub(super) use numbers::check as numbers;
+#[cfg(test)]
+pub(super) use unreachable::warn as never_raised;
 
 /// What is wrong with an atlas.
 pub(super) fn errors(atlas: &AtlasManifest, findings: &mut Findings) {

@@ -10,7 +10,7 @@ use crate::load::shape::below;
 use crate::load::suggest::shown;
 use crate::pattern::{Pattern, PatternSet};
 
-pub(super) fn warn(atlas: &AtlasManifest, findings: &mut Findings) {
+pub(in crate::load) fn warn(atlas: &AtlasManifest, findings: &mut Findings) {
     let empty: HashSet<&str> = atlas
         .capabilities
         .iter()
