@@ -201,3 +201,52 @@ fn follows(last: (i64, i64), before: Option<(i64, i64)>) -> bool {
         None => last.0 == 1,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Given;
+    use crate::begin::Beginning;
+    use crate::taxonomy::Taxonomy;
+    use safepoint_store::Durability;
+    use std::sync::Arc;
+    use testkit::{Room, Seeded, append, on_every_store};
+
+    on_every_store! {
+        fn pr_13_a_row_is_judged_again_when_what_told_of_it_came_to_nothing(room: Room) {
+            let trail = room.trail();
+            let entropy = Arc::new(Seeded::new(1));
+            let progress = Progress::open(trail.clone(), room.clock.clone(), entropy).unwrap();
+            let ada: safepoint_trail::Actor = "user:ada".parse().unwrap();
+            let beginning = Beginning::Root(&Taxonomy::empty());
+            let id = progress.create(&beginning, &Given::default(), &ada).unwrap().workspace_id;
+
+            let mut judged = None;
+            let undone = trail.write(Durability::Sync, |writing| {
+                let made = table::made(writing.sql(), &id)?;
+                progress.transition(writing, &made, State::Suspended, None, ada.clone())?.unwrap();
+                progress.proved_standing(writing.sql(), &id)?;
+                judged = table::newest_moves(writing.sql(), &id)?.into_iter().next();
+                Err::<(), _>(ProgressError::Refused("on purpose".to_owned()))
+            });
+            assert!(matches!(undone, Err(ProgressError::Refused(_))), "{undone:?}");
+
+            // Something else is told at the place of its entry, and somebody adds the same row.
+            let row = judged.unwrap();
+            while append(&trail, "sess_other", 1).seq < u64::try_from(row.entry).unwrap() {}
+            room.tamper(&format!(
+                "INSERT INTO progress_moves (workspace, number, state, former, time, entry) \
+                 VALUES ('{id}', {}, '{}', {}, {}, {})",
+                row.number,
+                row.state,
+                row.former.as_ref().map_or("NULL".to_owned(), |former| format!("'{former}'")),
+                row.time,
+                row.entry,
+            ));
+            let seen = trail.store().read(|sql| Ok::<_, ProgressError>(table::newest_moves(sql, &id)?));
+            assert_eq!(seen.unwrap().first(), Some(&row));
+            let believed = trail.store().read(|sql| progress.proved_standing(sql, &id));
+            assert!(matches!(believed, Err(ProgressError::Tampered { .. })), "{believed:?}");
+        }
+    }
+}

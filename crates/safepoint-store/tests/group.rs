@@ -148,16 +148,26 @@ impl Seal for Recorder {
     }
 }
 
-/// Panics the first time that it is asked for something.
+/// Panics when it is asked for something, but only once.
 #[derive(Clone)]
 struct PanicsAt {
     call: Call,
+    /// So often it is asked in vain, and passes.
+    passes: u64,
     asked: Arc<AtomicU64>,
 }
 
 impl PanicsAt {
+    fn attach(store: &Store, call: Call, passes: u64) {
+        store.seal_with(Arc::new(Self {
+            call,
+            passes,
+            asked: Arc::default(),
+        }));
+    }
+
     fn pass(&self, call: Call) {
-        if self.call == call && self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
+        if self.call == call && self.asked.fetch_add(1, Ordering::SeqCst) == self.passes {
             resume_unwind(Box::new("on purpose"));
         }
     }
@@ -624,7 +634,7 @@ on_every_store! {
         for call in [Call::Begun, Call::Kept, Call::BeforeCommit, Call::Committed, Call::AfterDurable] {
             let room = Room::new(room.database());
             let store = with_notes(&room);
-            store.seal_with(Arc::new(PanicsAt { call, asked: Arc::default() }));
+            PanicsAt::attach(&store, call, 0);
             let write = |id: i64| match id % 2 {
                 0 => store.write_shared(Durability::Sync, move |sql| insert(sql, id, "shared")),
                 _ => add(&store, id),
@@ -638,6 +648,33 @@ on_every_store! {
             let kept: Vec<i64> = (1..).zip(&heard).filter(|(_, heard)| is_kept(heard)).map(|(id, _)| id).collect();
             assert_eq!(ids(&store).unwrap(), kept, "{call:?}: {heard:?}");
             add(&store, 9).unwrap();
+        }
+    }
+
+    fn tr_10_a_panic_of_the_seal_is_heard_by_each_of_several_members(room: Room) {
+        // Of five in line: how many hear that all came to nothing, and how many that it did not.
+        for (call, passes, undone, kept) in [
+            (Call::Kept, 2, 3, 0), // the two behind the third begin anew
+            (Call::BeforeCommit, 0, 5, 0),
+            (Call::Committed, 0, 0, 5),
+            (Call::AfterDurable, 0, 0, 5),
+        ] {
+            let room = Room::new(room.database());
+            let store = with_notes(&room);
+            PanicsAt::attach(&store, call, passes);
+            let heard = pile(&store, adds(1), (2..=5).map(adds).collect());
+            let heard: Vec<_> = heard.into_iter().map(Result::unwrap).collect();
+            let count = |like: fn(&StoreError) -> bool| {
+                heard.iter().filter(|heard| heard.as_ref().is_err_and(like)).count()
+            };
+            let found = (
+                count(|error| matches!(error, StoreError::Seal(_))),
+                count(|error| matches!(error, StoreError::AfterCommit(_))),
+            );
+            assert_eq!(found, (undone, kept), "{call:?}: {heard:?}");
+            let stored = (1..).zip(&heard).filter(|(_, heard)| !matches!(heard, Err(StoreError::Seal(_))));
+            assert_eq!(ids(&store).unwrap(), stored.map(|(id, _)| id).collect::<Vec<_>>(), "{call:?}");
+            add(&store, 6).unwrap();
         }
     }
 

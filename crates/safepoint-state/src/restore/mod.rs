@@ -15,6 +15,7 @@
 //! their change stays.
 
 mod apply;
+mod back;
 mod carry_out;
 mod check;
 mod displace;

@@ -1,30 +1,25 @@
 //! What is done about a going back that was cut off.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use safepoint_store::{Durability, durable, fault};
 use safepoint_trail::Kind;
 
+use super::back::within;
 use super::journal::{Extent, Journal, Mutating, Phase, directory as journals};
-use super::onward::{Rest, Way};
-use super::{Plan, plan, stage, workspace_of};
+use super::{stage, workspace_of};
 use crate::StateError;
-use crate::capture::Capture;
 use crate::lock::{self, Hold};
 use crate::objects::Objects;
 use crate::path::{self, TreePath};
-use crate::restore::{apply, hold_git};
+use crate::restore::hold_git;
 use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
-use crate::snapshot::{Action, Origin, Record, SnapshotId};
+use crate::snapshot::{Action, Record};
 use crate::state::{State, Workspace};
 
 /// What taking a change back is called.
-const TAKE_BACK: &str = "take_back";
-
-/// So often a way back is tried while somebody goes on changing things.
-const MOST_TRIES: u32 = 5;
+pub(super) const TAKE_BACK: &str = "take_back";
 
 /// One that was cut off, and what became of it.
 #[derive(Clone, Debug)]
@@ -310,194 +305,6 @@ impl State {
         journal.remove(&self.journal_directory())
     }
 
-    /// Keeps what is there now, whatever happened since the crash.
-    fn secured(
-        &self,
-        workspace: &Workspace,
-        objects: &Objects,
-        journal: &Journal,
-        scope: &Scope,
-        progress: &Progress,
-    ) -> Result<Capture, StateError> {
-        let writer = objects.writer();
-        let capture = {
-            let sink = Sink::Store(&writer);
-            self.look(workspace, scope, objects, &sink, progress)?
-        };
-        let reason = format!("found half-way: {}", journal.summary);
-        let mut found = self.automatic(workspace, scope, &capture, reason)?;
-        for part in &journal.record.parts {
-            // One that cannot be looked at now may still be brought back.
-            let now = self.capture_part(workspace, &part.subject, &writer, &mut Vec::new());
-            found.record.parts.extend(now);
-        }
-        found.record.size = writer.finish()?;
-        self.record(&found, None)?;
-        Ok(capture)
-    }
-
-    /// Keeps what is there now, and plans the rest of the way between two states.
-    fn secured_rest(
-        &self,
-        workspace: &Workspace,
-        objects: &Objects,
-        journal: &Journal,
-        (from, to): (&Record, &Record),
-        progress: &Progress,
-    ) -> Result<Rest, StateError> {
-        let scope = Scope::stored(&journal.scope)?;
-        let present = self.secured(workspace, objects, journal, &scope, progress)?;
-        let reader = objects.reader();
-        let writer = objects.writer();
-        let way = Way {
-            from,
-            to,
-            present: &present,
-            scope: &scope,
-        };
-        let rest = way.rest(&workspace.root, &reader, &Sink::Store(&writer))?;
-        writer.finish()?;
-        Ok(rest)
-    }
-
-    /// The plan that brings the scope of a change back to what the journal says, but for
-    /// what somebody else changed.
-    fn secured_plan(
-        &self,
-        workspace: &Workspace,
-        objects: &Objects,
-        journal: &Journal,
-        changed: &[TreePath],
-        progress: &Progress,
-    ) -> Result<Plan, StateError> {
-        let scope = Scope::stored(&journal.scope)?;
-        let scope = &scope;
-        let capture = self.secured(workspace, objects, journal, scope, progress)?;
-        let reader = objects.reader();
-        let writer = objects.writer();
-        let mut plan = plan::identical(
-            &reader,
-            &reader,
-            &workspace.root,
-            &capture,
-            &journal.record,
-            scope,
-            &Sink::Store(&writer),
-        )?;
-        writer.finish()?;
-        plan.changes
-            .retain(|change| !changed.contains(&change.path));
-        Ok(plan)
-    }
-
-    /// Goes on from the middle. The journal says "applying" throughout.
-    fn carry_on(
-        &self,
-        workspace: &Workspace,
-        objects: &Objects,
-        plan: &Plan,
-        journal: Journal,
-        progress: &Progress,
-    ) -> Result<(), StateError> {
-        let reader = objects.reader();
-        let directories =
-            plan.directories(&reader, &journal.record.files, journal.record.git.as_ref())?;
-        let staged = stage::prepare(&workspace.root, &plan.changes, &reader)?;
-        let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
-        let seen = apply::check_unchanged(&workspace.root, &plan.changes)?;
-        self.put_parts_again(workspace, &reader, &journal.record)?;
-        let mut tree = apply::Tree::open(&workspace.root)?;
-        tree.apply(&plan.changes, (&staged, &seen), &directories)?;
-        drop(git);
-        super::outcome::restore_root_mode(workspace, journal.record.root_mode)?;
-        let (_, left) =
-            self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
-        self.record_restored(workspace, &journal, plan, left.is_empty())?;
-        stage::clear(&workspace.root)?;
-        journal.remove(&self.journal_directory())
-    }
-
-    /// After a step failed: back to what was there before, so that the tree is not left
-    /// half-way. What somebody else changed stays, and is returned.
-    pub(crate) fn back_out(
-        &self,
-        workspace: &Workspace,
-        objects: &Objects,
-        journal: &Journal,
-        error: &StateError,
-        progress: &Progress,
-    ) -> Result<Vec<TreePath>, StateError> {
-        let mut record = self.find(journal.before.as_str())?.record;
-        let summary = format!("back from a failed {}", journal.summary);
-        // What was there before may be a checkpoint that somebody asked for: the state
-        // after going back to it is not another one.
-        record.origin = Origin::Automatic;
-        record.reason = Some(format!("after going {summary}"));
-        record.size = 0;
-        if journal.mutating.is_some() {
-            // Those that the change may have reached.
-            record.parts.clone_from(&journal.record.parts);
-        }
-        let back = Journal {
-            verb: match journal.mutating {
-                Some(_) => TAKE_BACK,
-                None => "back_out",
-            }
-            .to_owned(),
-            restored_to: None,
-            undoes: journal.mutating.as_ref().map(|_| journal.action.clone()),
-            mutating: None,
-            errand: None,
-            taking_back: match journal.mutating {
-                Some(_) => None,
-                None => Some(Box::new(journal.record.clone())),
-            },
-            phase: Phase::Applying,
-            record,
-            summary,
-            action: safepoint_model::ActionId::generate(&*self.around.entropy)?,
-            after: SnapshotId::generate(self.now(), &*self.around.entropy)?,
-            ..journal.clone()
-        };
-        back.write(&self.journal_directory())?;
-        super::salvage::salvage(&workspace.root, &objects.reader())?;
-        if back.taking_back.is_some() {
-            return self.go_back(workspace, objects, &back, progress);
-        }
-        let changed = match error {
-            StateError::Changed { paths } => within(&workspace.root, paths),
-            _ => Vec::new(),
-        };
-        let plan = self.secured_plan(workspace, objects, &back, &changed, progress)?;
-        self.carry_on(workspace, objects, &plan, back, progress)?;
-        Ok(changed)
-    }
-
-    /// Takes back what was done on the way of a journal, where nobody else was. Somebody
-    /// who goes on changing things is left alone with what they changed.
-    fn go_back(
-        &self,
-        workspace: &Workspace,
-        objects: &Objects,
-        journal: &Journal,
-        progress: &Progress,
-    ) -> Result<Vec<TreePath>, StateError> {
-        let done = journal.taking_back.as_deref().unwrap_or(&journal.record);
-        let mut tries = MOST_TRIES;
-        loop {
-            let ends = (done, &journal.record);
-            let rest = self.secured_rest(workspace, objects, journal, ends, progress)?;
-            tries -= 1;
-            match self.carry_on(workspace, objects, &rest.plan, journal.clone(), progress) {
-                Ok(()) => return Ok(rest.changed),
-                Err(StateError::Changed { .. } | StateError::Torn { .. }) if tries > 0 => {
-                    super::salvage::salvage(&workspace.root, &objects.reader())?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// Whether a going back in this workspace has not come to its end.
     pub(crate) fn is_cut_off(&self, workspace: &Path) -> bool {
         Journal::path(&self.journal_directory(), workspace).exists()
@@ -526,15 +333,6 @@ impl State {
         }
         Ok(())
     }
-}
-
-/// These paths, as they are called inside a workspace.
-fn within(root: &Path, paths: &[PathBuf]) -> Vec<TreePath> {
-    let inside = |path: &PathBuf| {
-        let inside = path.strip_prefix(root).ok()?;
-        Some(inside.as_os_str().as_bytes().to_vec())
-    };
-    paths.iter().filter_map(inside).collect()
 }
 
 /// An error that names everything that somebody else changed.

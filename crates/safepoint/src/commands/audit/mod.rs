@@ -7,21 +7,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use safepoint_model::{Exit, text};
+use safepoint_model::Exit;
 use safepoint_state::scope::{Cover, Scope};
 use safepoint_state::tree::{Change, Entry as TreeEntry, Node};
 use safepoint_state::{Action, State, StateError, Subject, path};
 use safepoint_store::Flow;
 use safepoint_trail::{Entry, Query};
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::outside;
 use super::trail::filter::moment;
-use crate::console::{BAD, FAINT, GOOD, STRONG, WARNING, count};
 use crate::context::Context;
 use crate::error::CliError;
+
+mod document;
+
+pub(crate) use document::AuditReply;
+use document::{AuditRecord, ChangeRecord, FailureRecord, Provenance, ToolUsage, show};
 
 /// Arguments of `audit`
 #[derive(Debug, clap::Args)]
@@ -38,96 +40,6 @@ pub(crate) struct Arguments {
     /// Only by this actor
     #[arg(long, value_name = "ACTOR")]
     actor: Option<String>,
-}
-
-/// What `audit` prints.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct AuditReply {
-    audit_record: AuditRecord,
-    /// What changed, oldest first.
-    changes: Vec<ChangeRecord>,
-    /// What was tried and did not succeed, oldest first.
-    failures: Vec<FailureRecord>,
-    /// What was used, and how often it worked.
-    tool_usage: Vec<ToolUsage>,
-    /// Why it was done, in the words of those who did it.
-    decision_rationale: String,
-    provenance: Provenance,
-    /// The share of the actions whose outcome is known and whose changes can still be shown.
-    confidence: f64,
-    /// Where to see that it is so.
-    evidence_anchors: Vec<String>,
-    /// What was taken for granted.
-    assumptions: Vec<String>,
-}
-
-/// Everything in a few words.
-#[derive(Serialize, JsonSchema)]
-struct AuditRecord {
-    id: String,
-    /// When this was put together.
-    timestamp: String,
-    /// Who did it.
-    actor: String,
-    /// What kinds of actions.
-    action_type: String,
-    /// What was touched.
-    targets: Vec<String>,
-    /// `success`, `failure` or `partial`.
-    outcome: &'static str,
-    /// How many actions.
-    actions: u64,
-}
-
-/// One thing that changed.
-#[derive(Serialize, JsonSchema)]
-struct ChangeRecord {
-    /// `create`, `modify`, `delete` or `execute`.
-    #[serde(rename = "type")]
-    kind: &'static str,
-    /// What it was: digest and size; null for nothing.
-    before: Option<String>,
-    /// What it became.
-    after: Option<String>,
-    /// Which file, database or state.
-    location: String,
-    timestamp: String,
-    action_id: String,
-    /// How the action ended.
-    outcome: String,
-}
-
-/// One action that did not succeed.
-#[derive(Serialize, JsonSchema)]
-struct FailureRecord {
-    action_id: String,
-    timestamp: String,
-    /// What it was to be done to.
-    targets: Vec<String>,
-    /// `failed`, `unverified` for one that was kept all the same, or `unknown`.
-    outcome: String,
-    /// What was wrong.
-    why: Option<String>,
-}
-
-/// One tool.
-#[derive(Serialize, JsonSchema)]
-struct ToolUsage {
-    tool: String,
-    invocation_count: u64,
-    /// From 0 to 1.
-    success_rate: f64,
-}
-
-/// Where everything came from.
-#[derive(Serialize, JsonSchema)]
-struct Provenance {
-    /// The states before.
-    inputs: Vec<String>,
-    /// The states after.
-    outputs: Vec<String>,
-    /// Databases and states outside the workspace.
-    dependencies: Vec<String>,
 }
 
 /// One action, as the trail tells it.
@@ -446,64 +358,4 @@ fn describe(entry: &TreeEntry) -> String {
         Node::Symlink { target } => format!("link to {}", path::display(target)),
         Node::Special { kind, .. } => kind.as_str().to_owned(),
     }
-}
-
-fn show(reply: &AuditReply) -> String {
-    let safe = |text: &str| text::line(text).text;
-    let record = &reply.audit_record;
-    let style = match record.outcome {
-        "success" => GOOD,
-        "failure" => BAD,
-        _ => WARNING,
-    };
-    if record.actions == 0 {
-        return format!("{STRONG}no actions{STRONG:#}\n");
-    }
-    let mut shown = format!(
-        "{STRONG}{}{STRONG:#} by {}: {style}{}{style:#}\n",
-        count(record.actions, "action", "actions"),
-        safe(&record.actor),
-        record.outcome,
-    );
-    if !reply.decision_rationale.is_empty() {
-        shown.push_str(&format!(
-            "  {FAINT}why{FAINT:#}  {}\n",
-            safe(&reply.decision_rationale)
-        ));
-    }
-    for tool in &reply.tool_usage {
-        shown.push_str(&format!(
-            "  {FAINT}used{FAINT:#} {} {}, {:.0} % worked\n",
-            safe(&tool.tool),
-            count(tool.invocation_count, "time", "times"),
-            tool.success_rate * 100.0,
-        ));
-    }
-    let time = |time: &str| {
-        time.replace('T', " ")
-            .get(..19)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    for change in &reply.changes {
-        shown.push_str(&format!(
-            "{}  {:<8} {}  {FAINT}{}{FAINT:#}\n",
-            time(&change.timestamp),
-            change.kind,
-            safe(&change.location),
-            change.action_id,
-        ));
-    }
-    for failure in &reply.failures {
-        let why = failure.why.as_deref().unwrap_or_default();
-        shown.push_str(&format!(
-            "{}  {BAD}{:<8}{BAD:#} {}  {FAINT}{}{FAINT:#}  {}\n",
-            time(&failure.timestamp),
-            failure.outcome,
-            safe(&failure.targets.join(", ")),
-            failure.action_id,
-            text::shorten(&safe(why), 100),
-        ));
-    }
-    shown
 }
