@@ -60,6 +60,43 @@ pub(crate) struct Console {
     quiet: bool,
     out: Box<dyn Write + Send>,
     talk: Box<dyn Write + Send>,
+    is_heard: Arc<AtomicBool>,
+}
+
+/// A writer that goes on when nobody reads any more (`| head`): what a command finds, and so how
+/// it ends, does not depend on who listens.
+struct Unheard<W> {
+    writer: W,
+    is_heard: Arc<AtomicBool>,
+}
+
+impl<W> Unheard<W> {
+    fn pass<T>(
+        &mut self,
+        unheard: T,
+        pass: impl FnOnce(&mut W) -> std::io::Result<T>,
+    ) -> std::io::Result<T> {
+        if !self.is_heard.load(Ordering::Relaxed) {
+            return Ok(unheard);
+        }
+        match pass(&mut self.writer) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                self.is_heard.store(false, Ordering::Relaxed);
+                Ok(unheard)
+            }
+            passed => passed,
+        }
+    }
+}
+
+impl<W: Write> Write for Unheard<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.pass(bytes.len(), |writer| writer.write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.pass((), Write::flush)
+    }
 }
 
 /// What a command printed that a server ran: shared with its console.
@@ -95,14 +132,17 @@ impl Console {
         if colour != Colour::Auto {
             choice.write_global();
         }
+        let is_heard = Arc::new(AtomicBool::new(true));
+        let out = Unheard {
+            writer: anstream::AutoStream::new(std::io::stdout(), choice),
+            is_heard: Arc::clone(&is_heard),
+        };
         Self {
             mode,
             quiet,
-            out: Box::new(std::io::BufWriter::new(anstream::AutoStream::new(
-                std::io::stdout(),
-                choice,
-            ))),
+            out: Box::new(std::io::BufWriter::new(out)),
             talk: Box::new(anstream::stderr()),
+            is_heard,
         }
     }
 
@@ -114,6 +154,7 @@ impl Console {
             out: Box::new(printed),
             // Whoever asked hears nothing of it, and nobody waits for whoever reads the log.
             talk: Box::new(std::io::sink()),
+            is_heard: Arc::new(AtomicBool::new(true)),
         }
     }
 
@@ -219,6 +260,20 @@ impl Console {
             let _ = writeln!(self.talk, "{HINT}hint:{HINT:#} {}", safe(suggestion));
         }
         problem.exit
+    }
+
+    /// Whether anybody still reads what is printed, as far as is known: whoever follows
+    /// something without end need not go on otherwise.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.is_heard.load(Ordering::Relaxed)
+    }
+
+    /// How following something has ended.
+    pub(crate) fn followed(&self) -> Exit {
+        match self.is_heard() {
+            true => Exit::Interrupted,
+            false => Exit::Done,
+        }
     }
 
     /// Writes out what is buffered.

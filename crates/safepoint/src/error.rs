@@ -143,16 +143,6 @@ pub(crate) struct Problem {
 }
 
 impl CliError {
-    /// Whether it only means that nobody reads the output any more (`| head`).
-    pub(crate) fn is_closed_pipe(&self) -> bool {
-        let kind = match self {
-            Self::Output(error) => Some(error.kind()),
-            Self::Json(error) => error.io_error_kind(),
-            _ => None,
-        };
-        kind == Some(std::io::ErrorKind::BrokenPipe)
-    }
-
     /// The error as it is shown.
     pub(crate) fn problem(&self) -> Problem {
         if let Self::WithReply(failure) = self {

@@ -72,7 +72,6 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
         .and_then(|ended| context.console.flush().map(|()| ended));
     match result {
         Ok(ended) => ended,
-        Err(error) if error.is_closed_pipe() => code(Exit::Done),
         Err(error) => code(context.console.fail(&error)),
     }
 }

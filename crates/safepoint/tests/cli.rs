@@ -343,6 +343,35 @@ fn su_02_a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
+fn su_02_how_a_command_ends_does_not_depend_on_who_listens() {
+    let env = env();
+    env.write("bad.yaml", "atlas_version: nonsense\n");
+    let unheard = |arguments: &[&str]| {
+        let mut child = env
+            .command(arguments)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        child.wait().unwrap().code()
+    };
+    for arguments in [
+        &["atlas", "check", "bad.yaml"][..],
+        &["exec", "--json", "--", "git", "push", "origin"],
+        &["exec", "--dry-run", "--", "git", "push", "origin"],
+        &["trail", "show", "999", "--json"],
+    ] {
+        let heard = env.run(arguments).code;
+        assert_ne!(heard, 0, "{arguments:?}");
+        assert_eq!(unheard(arguments), Some(heard), "{arguments:?}");
+    }
+    // Whoever follows something ends when nobody does.
+    env.run(&["trail", "note", "something to print"]);
+    assert_eq!(unheard(&["trail", "list", "--follow"]), Some(0));
+}
+
+#[test]
 fn su_02_what_is_printed_fits_its_schema() {
     let env = env();
     env.run(&["trail", "note", "for the schema"]);

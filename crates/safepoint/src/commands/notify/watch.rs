@@ -73,7 +73,7 @@ pub(super) fn run(
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
     let wanted = |topic| topics.contains(&topic);
-    while !interrupted.load(Ordering::Relaxed) {
+    while !interrupted.load(Ordering::Relaxed) && context.console.is_heard() {
         context.desk(control).sweep()?;
         let (told, behind) = store.read(|sql| follow(sql, control.trail(), next, &wanted))?;
         next = behind;
@@ -86,7 +86,7 @@ pub(super) fn run(
             None => std::thread::sleep(LOOK),
         }
     }
-    Ok(Exit::Interrupted)
+    Ok(context.console.followed())
 }
 
 fn print(context: &mut Context, told: &Told) -> Result<(), CliError> {

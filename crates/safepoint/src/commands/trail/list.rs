@@ -87,7 +87,8 @@ fn print_page(
     let end = each_up_to(trail, query, limit, |entry| {
         console.print(if first { "" } else { "," })?;
         first = false;
-        console.print(&serde_json::to_string(&entry)?)
+        console.print(&serde_json::to_string(&entry)?)?;
+        Ok(Flow::More)
     })?;
     let next = end.next.map(|seq| seq.to_string());
     console.print(&format!("],\"next\":{}}}\n", serde_json::to_string(&next)?))?;
@@ -111,9 +112,15 @@ fn print_entries(
 ) -> Result<End, CliError> {
     let width = context.console.width();
     let console = &mut context.console;
-    each_up_to(trail, query, limit, |entry| match console.mode {
-        Mode::Text => console.print(&line(&entry, width)),
-        Mode::Json | Mode::Ndjson => console.json(&entry),
+    each_up_to(trail, query, limit, |entry| {
+        match console.mode {
+            Mode::Text => console.print(&line(&entry, width))?,
+            Mode::Json | Mode::Ndjson => console.json(&entry)?,
+        }
+        Ok(match console.is_heard() {
+            true => Flow::More,
+            false => Flow::Enough,
+        })
     })
 }
 
@@ -122,7 +129,7 @@ fn each_up_to(
     trail: &Trail,
     query: &Query,
     limit: u64,
-    mut each: impl FnMut(Entry) -> Result<(), CliError>,
+    mut each: impl FnMut(Entry) -> Result<Flow, CliError>,
 ) -> Result<End, CliError> {
     let mut count = 0;
     let mut end = End {
@@ -136,8 +143,7 @@ fn each_up_to(
         }
         count += 1;
         end.last = Some(entry.seq);
-        each(entry)?;
-        Ok(Flow::More)
+        each(entry)
     })?;
     Ok(end)
 }
@@ -154,7 +160,7 @@ fn follow(
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
     let mut seen = None;
-    while !interrupted.load(Ordering::Relaxed) {
+    while !interrupted.load(Ordering::Relaxed) && context.console.is_heard() {
         // Everything up to the last one printed has been looked at; nothing is skipped or told twice.
         query.from = end.last.map_or(query.from, |last| last + 1);
         let size = trail.head()?.size();
@@ -165,5 +171,5 @@ fn follow(
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    Ok(Exit::Interrupted)
+    Ok(context.console.followed())
 }

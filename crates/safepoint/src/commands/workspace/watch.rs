@@ -46,14 +46,14 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
     let mut after = from;
-    while !interrupted.load(Ordering::Relaxed) {
+    while !interrupted.load(Ordering::Relaxed) && context.console.is_heard() {
         after = print(context, &progress, to.as_ref(), after)?;
         std::thread::sleep(LOOK);
         // What could not be taken then may be taken now, and time passes.
         progress.tick()?;
         progress.deliver()?;
     }
-    Ok(Exit::Interrupted)
+    Ok(context.console.followed())
 }
 
 /// Prints what has arrived since, and says up to when.
