@@ -104,6 +104,7 @@ codes! {
     ProofInvalid, "T102", "PROOF_INVALID", Failed, "a proof does not prove what it claims";
     RecordTampered, "T103", "RECORD_TAMPERED", Failed, "a checkpoint in a chain is not what was written";
     WitnessRefused, "T104", "WITNESS_REFUSED", Failed, "a witness did not cosign the head of the trail";
+    StateTampered, "T105", "STATE_TAMPERED", Failed, "a checkpoint or an action is not the one that the trail tells of";
     CheckpointRequired, "F501", "CHECKPOINT_REQUIRED", Denied, "a change needs a valid checkpoint, and has none";
     ApprovalRequired, "F502", "APPROVAL_REQUIRED", Denied, "a change needs a person's approval, and has none";
     RollbackFailed, "F503", "ROLLBACK_FAILED", Failed, "a checkpoint cannot be restored; the tree is untouched";

@@ -219,7 +219,8 @@ mod tests {
             let progress = Progress::open(trail.clone(), room.clock.clone(), entropy).unwrap();
             let ada: safepoint_trail::Actor = "user:ada".parse().unwrap();
             let beginning = Beginning::Root(&Taxonomy::empty());
-            let id = progress.create(&beginning, &Given::default(), &ada).unwrap().workspace_id;
+            let given = Given { directive: Some("lead"), ..Given::default() };
+            let id = progress.create(&beginning, &given, &ada).unwrap().workspace_id;
 
             let mut judged = None;
             let undone = trail.write(Durability::Sync, |writing| {

@@ -11,12 +11,13 @@ mod scene;
 
 use std::fs;
 
+use safepoint_progress::integrate::Strategy;
 use safepoint_progress::rejection::Reason;
 use safepoint_progress::state::State;
 use safepoint_progress::{PlaceKind, ProgressError, Unheld, checkpoint_in, remove_apart};
-use safepoint_state::Selection;
 use safepoint_state::objects::Mode;
-use scene::{Scene, ada, body, claimed, directory, write};
+use safepoint_state::{Selection, StateError};
+use scene::{Scene, ada, body, claimed, directory, wish, write};
 use serde_json::json;
 use testkit::on_every_store;
 
@@ -148,6 +149,29 @@ on_every_store! {
             let snapshot = scene.state.find(kept.as_str()).unwrap();
             scene.state.verify(&snapshot).unwrap();
         }
+    }
+
+    fn pr_16_files_that_were_exchanged_behind_our_back_are_found_and_not_taken_over(room: Room) {
+        let scene = Scene::open(&room, 5);
+        scene.write("a", "1\n");
+        let work = scene.apart(&scene.root());
+        let id = &work.created.workspace_id;
+        write(&work.place.path, "a", "evil\n");
+        let evil = scene.record_in(&work, &body(None, "provisional")).unwrap();
+        write(&work.place.path, "a", "good\n");
+        let good = scene.record_in(&work, &body(Some(&evil), "final")).unwrap();
+        scene.complete(&work.created);
+        assert!(scene.progress.verify(id).unwrap().valid);
+        let [good, evil] = [good, evil].map(|record| record.snapshot.unwrap());
+        room.tamper(&format!(
+            "UPDATE state_snapshots SET record = (SELECT record FROM state_snapshots WHERE id = '{evil}') WHERE id = '{good}'"
+        ));
+        let verified = scene.progress.verify(id).unwrap();
+        assert!(!verified.valid, "{verified:?}");
+        assert_eq!(scene.progress.recover().unwrap().workspaces_failed, 1);
+        let taken = scene.integrate(&wish(id, Strategy::Direct));
+        assert!(matches!(taken, Err(ProgressError::State(StateError::Tampered { .. }))), "{taken:?}");
+        assert_eq!(scene.read("a"), "1\n");
     }
 
     fn pr_07_a_directory_is_removed_when_asked_and_never_before_the_end(room: Room) {

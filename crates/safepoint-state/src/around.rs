@@ -191,6 +191,7 @@ impl State {
             undoes: None,
         };
         let body = json!({
+            "row": snapshot::of_action(&row),
             "before": row.before, "after": row.after, "outcome": outcome,
             "changes": record::summarise_changes(&changes),
             "paths": changes.iter().take(100).map(|it| path::display(&it.path)).collect::<Vec<_>>(),
@@ -204,9 +205,10 @@ impl State {
             if let Some(present) = &present {
                 self.record_in(writing, present)?;
             }
-            snapshot::insert_action(writing.sql(), &row)?;
             let kind = Kind::fixed("action_done");
-            writing.append(self.draft(&workspace.root, kind, Some(&errand.id), body))?;
+            let entry =
+                writing.append(self.draft(&workspace.root, kind, Some(&errand.id), body))?;
+            snapshot::insert_action(writing.sql(), &row, entry.seq)?;
             beside(writing, &changed)
         })?;
         Ok(changed)

@@ -56,6 +56,14 @@ pub enum StateError {
         /// What is wrong with it.
         why: String,
     },
+    /// The row of a checkpoint or an action is not the one that the trail tells of.
+    #[error("the {what} `{name}` was changed behind our back, and nothing was touched")]
+    Tampered {
+        /// What it is.
+        what: &'static str,
+        /// Which.
+        name: String,
+    },
     /// An object that should be stored is not.
     #[error("the content {id} is not in the object store")]
     Missing {

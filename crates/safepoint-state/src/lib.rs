@@ -57,7 +57,7 @@ pub use restore::{
 pub use scan::{Patterns, Progress, Rules};
 pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
-    keep,
+    keep, prove,
 };
 pub use state::{State, Surroundings, Workspace, stream};
 pub use undo::FileConflict;

@@ -73,13 +73,14 @@ impl State {
             self.record_in(writing, snapshot)?;
             part::set_given(writing.sql(), &snapshot.workspace, given)?;
             if let Some(action) = observed {
-                snapshot::insert_action(writing.sql(), action)?;
                 let body = json!({
-                    "action": action.action, "summary": action.summary, "outcome": action.outcome,
+                    "row": snapshot::of_action(action), "action": action.action, "summary": action.summary, "outcome": action.outcome,
                     "before": action.before, "after": action.after,
                 });
                 let kind = Kind::fixed("action_observed");
-                writing.append(self.draft(&snapshot.workspace, kind, Some(&action.id), body))?;
+                let draft = self.draft(&snapshot.workspace, kind, Some(&action.id), body);
+                let entry = writing.append(draft)?;
+                snapshot::insert_action(writing.sql(), action, entry.seq)?;
             }
             Ok(())
         })
@@ -90,10 +91,11 @@ impl State {
         writing: &mut safepoint_trail::Writing<'_>,
         snapshot: &Snapshot,
     ) -> Result<(), StateError> {
-        snapshot::insert(writing.sql(), snapshot)?;
         let record = &snapshot.record;
+        let text = snapshot::text_of(record)?;
         let body = json!({
             "checkpoint_id": snapshot.id,
+            "row": snapshot::of_snapshot(snapshot, &text),
             "type": record.kind,
             "origin": record.origin,
             "reason": record.reason,
@@ -112,8 +114,8 @@ impl State {
             "sensitive": record.sensitive.iter().map(|note| &note.path).collect::<Vec<_>>(),
         });
         let kind = Kind::fixed("checkpoint_created");
-        writing.append(self.draft(&snapshot.workspace, kind, None, body))?;
-        Ok(())
+        let entry = writing.append(self.draft(&snapshot.workspace, kind, None, body))?;
+        snapshot::insert(writing.sql(), snapshot, &text, entry.seq)
     }
 }
 

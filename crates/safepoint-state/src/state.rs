@@ -218,7 +218,9 @@ impl State {
 
     /// One snapshot, by the beginning of its id.
     pub fn find(&self, prefix: &str) -> Result<Snapshot, StateError> {
-        self.trail.store().read(|sql| snapshot::find(sql, prefix))
+        self.trail
+            .store()
+            .read(|sql| snapshot::find(&self.trail, sql, prefix))
     }
 
     /// Snapshots, newest first.
@@ -232,7 +234,7 @@ impl State {
     pub fn find_action(&self, prefix: &str) -> Result<Action, StateError> {
         self.trail
             .store()
-            .read(|sql| snapshot::find_action(sql, prefix))
+            .read(|sql| snapshot::find_action(&self.trail, sql, prefix))
     }
 
     /// What happened in a workspace, newest first.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_model::{Digest, RecordId, TaskId, Timestamp, WorkspaceId};
+use safepoint_state::{SnapshotId, StateError};
 use safepoint_store::Sql;
 use safepoint_trail::{Brief, Trail};
 use serde_json::json;
@@ -309,7 +310,7 @@ impl<'a> Compare<'a> {
         } else if self.standing.state != State::Active {
             Some("its workspace was not active")
         } else {
-            None
+            unproved(self.trail, sql, told.snapshot.as_ref())?
         };
         if let Some(reason) = wrong {
             return Ok(Err(self.fault(Subject::Checkpoint, id, reason)));
@@ -441,5 +442,22 @@ impl RecordTold {
             && self.confidence == record.confidence
             && self.parent == record.parent
             && self.timestamp == record.timestamp
+            && self.snapshot == record.snapshot
+    }
+}
+
+/// What is wrong with the state of the files that a record names.
+fn unproved(
+    trail: &Trail,
+    sql: &mut dyn Sql,
+    snapshot: Option<&SnapshotId>,
+) -> Result<Option<&'static str>, ProgressError> {
+    let Some(id) = snapshot else { return Ok(None) };
+    match safepoint_state::prove(trail, sql, id) {
+        Ok(()) => Ok(None),
+        Err(StateError::Tampered { .. } | StateError::NotFound { .. }) => {
+            Ok(Some("its files are not those that the trail tells of"))
+        }
+        Err(error) => Err(error.into()),
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use safepoint_model::{Digest, RecordId, Span, TaskId, Timestamp, WorkspaceId};
+use safepoint_state::SnapshotId;
 use safepoint_trail::{Brief, Trail};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -75,6 +76,7 @@ pub(crate) struct RecordTold {
     pub(crate) confidence: Confidence,
     pub(crate) parent: Option<RecordId>,
     pub(crate) timestamp: Timestamp,
+    pub(crate) snapshot: Option<SnapshotId>,
     pub(crate) integrity: IntegrityTold,
     pub(crate) request: Option<Digest>,
     pub(crate) rows: RowsTold,

@@ -30,6 +30,9 @@ impl State {
             Err(StateError::NotFound { .. }) => {
                 return Err(refuse("there is no such checkpoint".to_owned()));
             }
+            Err(StateError::Tampered { .. }) => {
+                return Err(refuse("it was changed behind our back".to_owned()));
+            }
             other => other?,
         };
         if snapshot.workspace != workspace.root {

@@ -149,6 +149,7 @@ impl State {
             undoes: None,
         };
         let body = json!({
+            "row": snapshot::of_action(&row),
             "checkpoint_id": secured.checkpoint.id,
             "before": row.before,
             "after": row.after,
@@ -159,7 +160,6 @@ impl State {
         });
         self.trail.write(Durability::Sync, |writing| {
             self.record_in(writing, &after)?;
-            snapshot::insert_action(writing.sql(), &row)?;
             if !snapshot::spend(writing.sql(), &secured.checkpoint.id, action)? {
                 return Err(StateError::CheckpointRequired {
                     checkpoint: secured.checkpoint.id.to_string(),
@@ -167,8 +167,8 @@ impl State {
                 });
             }
             let kind = Kind::fixed("mutation_done");
-            writing.append(self.draft(&workspace.root, kind, Some(action), body))?;
-            Ok(())
+            let entry = writing.append(self.draft(&workspace.root, kind, Some(action), body))?;
+            snapshot::insert_action(writing.sql(), &row, entry.seq)
         })?;
         fault::point("mutate.recorded");
         journal.remove(&self.journal_directory())?;

@@ -111,8 +111,8 @@ impl State {
                 return Ok(()); // a crash came between this and the end of the journal
             }
             self.record_in(writing, &after)?;
-            snapshot::insert_action(writing.sql(), &action)?;
             let body = json!({
+                "row": snapshot::of_action(&action),
                 "restored_to": journal.restored_to,
                 "undoes": journal.undoes,
                 "before": journal.before,
@@ -120,8 +120,9 @@ impl State {
                 "changes": record::summarise_changes(&notable),
                 "match": matches,
             });
-            writing.append(self.draft(&workspace.root, kind, Some(&action.id), body))?;
-            Ok(())
+            let draft = self.draft(&workspace.root, kind, Some(&action.id), body);
+            let entry = writing.append(draft)?;
+            snapshot::insert_action(writing.sql(), &action, entry.seq)
         })
     }
 }

@@ -276,15 +276,16 @@ impl State {
             undoes: None,
         };
         let body = serde_json::json!({
+            "row": crate::snapshot::of_action(&action),
             "checkpoint_id": mutating.checkpoint,
             "before": action.before, "after": action.after, "outcome": action.outcome,
         });
         self.trail.write(Durability::Sync, |writing| {
             self.record_in(writing, &after)?;
-            crate::snapshot::insert_action(writing.sql(), &action)?;
             let kind = Kind::fixed("mutation_unknown");
-            writing.append(self.draft(&workspace.root, kind, Some(&action.id), body))?;
-            Ok::<_, StateError>(())
+            let draft = self.draft(&workspace.root, kind, Some(&action.id), body);
+            let entry = writing.append(draft)?;
+            crate::snapshot::insert_action(writing.sql(), &action, entry.seq)
         })?;
         journal.remove(&self.journal_directory())
     }

@@ -2,6 +2,7 @@
 
 mod id;
 mod table;
+mod told;
 
 use std::path::PathBuf;
 
@@ -11,9 +12,10 @@ use serde::{Deserialize, Serialize};
 pub use id::SnapshotId;
 pub use table::{Action, COMPONENT, Selection, keep};
 pub(crate) use table::{
-    action_exists, actions, delete, find, find_action, insert, insert_action, list, set_pinned,
-    spend,
+    action_exists, actions, delete, insert, insert_action, list, set_pinned, spend,
 };
+pub use told::prove;
+pub(crate) use told::{find, find_action, of_action, of_snapshot, text_of};
 
 use crate::part::Part;
 use crate::tree::{Moment, Subtree};

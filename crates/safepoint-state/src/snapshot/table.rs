@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use safepoint_model::{ActionId, Expiry, Timestamp};
 use safepoint_store::{Component, Migration, Row, Sql, StoreError, Value, query_all, query_one};
 
+use super::told::{self, Told};
 use super::{Record, Snapshot, SnapshotId};
 use crate::StateError;
 use crate::error::MOST_ALIKE;
@@ -67,12 +68,16 @@ pub struct Action {
     pub undoes: Option<ActionId>,
 }
 
-pub(crate) fn insert(sql: &mut dyn Sql, snapshot: &Snapshot) -> Result<(), StateError> {
-    let record = serde_json::to_string(&snapshot.record)
-        .map_err(|error| StateError::Unsupported(error.to_string()))?;
+/// Adds a row that the entry at this place in the trail tells of.
+pub(crate) fn insert(
+    sql: &mut dyn Sql,
+    snapshot: &Snapshot,
+    record: &str,
+    entry: u64,
+) -> Result<(), StateError> {
     let number = next(sql, "state_snapshots")?;
     sql.execute(
-        "INSERT INTO state_snapshots (id, number, workspace, created, expiry, pinned, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO state_snapshots (id, number, workspace, created, expiry, pinned, record, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         &[
             Value::Text(snapshot.id.as_str()),
             Value::Integer(number),
@@ -83,16 +88,22 @@ pub(crate) fn insert(sql: &mut dyn Sql, snapshot: &Snapshot) -> Result<(), State
                 Expiry::At(time) => time.as_micros(),
             }),
             Value::Integer(i64::from(snapshot.pinned)),
-            Value::Text(&record),
+            Value::Text(record),
+            place(entry),
         ],
     )?;
     Ok(())
 }
 
-pub(crate) fn insert_action(sql: &mut dyn Sql, action: &Action) -> Result<(), StateError> {
+/// Adds a row that the entry at this place in the trail tells of.
+pub(crate) fn insert_action(
+    sql: &mut dyn Sql,
+    action: &Action,
+    entry: u64,
+) -> Result<(), StateError> {
     let number = next(sql, "state_actions")?;
     sql.execute(
-        "INSERT INTO state_actions (action_id, number, workspace, time, session_id, action, summary, decision, outcome, before_id, after_id, undoes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT INTO state_actions (action_id, number, workspace, time, session_id, action, summary, decision, outcome, before_id, after_id, undoes, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         &[
             Value::Text(action.id.as_str()),
             Value::Integer(number),
@@ -106,9 +117,14 @@ pub(crate) fn insert_action(sql: &mut dyn Sql, action: &Action) -> Result<(), St
             Value::Text(action.before.as_str()),
             Value::Text(action.after.as_str()),
             action.undoes.as_ref().map(ActionId::as_str).into(),
+            place(entry),
         ],
     )?;
     Ok(())
+}
+
+fn place(entry: u64) -> Value<'static> {
+    Value::Integer(i64::try_from(entry).unwrap_or(i64::MAX))
 }
 
 /// Writers are alone in the store, so the next number is nobody else's.
@@ -123,20 +139,29 @@ fn next(sql: &mut dyn Sql, table: &str) -> Result<i64, StoreError> {
 }
 
 /// The one snapshot whose id begins with `prefix`.
-pub(crate) fn find(sql: &mut dyn Sql, prefix: &str) -> Result<Snapshot, StateError> {
-    let found = by_prefix(sql, "state_snapshots", "id", COLUMNS, prefix, read_snapshot)?;
+pub(crate) fn find(sql: &mut dyn Sql, prefix: &str) -> Result<Told<Snapshot>, StateError> {
+    let columns = format!("{COLUMNS}, entry");
+    let found = by_prefix(
+        sql,
+        "state_snapshots",
+        "id",
+        &columns,
+        prefix,
+        read_told_snapshot,
+    )?;
     one(found, "checkpoint", prefix)
 }
 
 /// The one action whose id begins with `prefix`.
-pub(crate) fn find_action(sql: &mut dyn Sql, prefix: &str) -> Result<Action, StateError> {
+pub(crate) fn find_action(sql: &mut dyn Sql, prefix: &str) -> Result<Told<Action>, StateError> {
+    let columns = format!("{ACTION_COLUMNS}, entry");
     let found = by_prefix(
         sql,
         "state_actions",
         "action_id",
-        ACTION_COLUMNS,
+        &columns,
         prefix,
-        read_action,
+        read_told_action,
     )?;
     one(found, "action", prefix)
 }
@@ -319,6 +344,24 @@ fn read_snapshot(row: &dyn Row) -> Result<Snapshot, StoreError> {
             .transpose()
             .map_err(|_| wrong(6, "the id of an action"))?,
         record,
+    })
+}
+
+fn read_told_snapshot(row: &dyn Row) -> Result<Told<Snapshot>, StoreError> {
+    let snapshot = read_snapshot(row)?;
+    Ok(Told {
+        digest: told::of_snapshot(&snapshot, row.text(5)?),
+        row: snapshot,
+        entry: row.integer(7)?,
+    })
+}
+
+fn read_told_action(row: &dyn Row) -> Result<Told<Action>, StoreError> {
+    let action = read_action(row)?;
+    Ok(Told {
+        digest: told::of_action(&action),
+        row: action,
+        entry: row.integer(11)?,
     })
 }
 

@@ -16,6 +16,11 @@ pub(super) fn explain(error: &StateError) -> Explanation {
                 "restore the object store from a backup; `safepoint verify ID` tells which checkpoints are whole",
             ),
         ),
+        StateError::Tampered { name, .. } => (
+            Code::StateTampered,
+            Some(name.clone()),
+            hint("`safepoint trail list` tells what was recorded; restore the store from a backup"),
+        ),
         StateError::Missing { id } => (
             Code::StoreCorrupted,
             Some(id.to_string()),

@@ -1,0 +1,121 @@
+//! A row of a checkpoint or an action is acted upon only when the trail tells of it.
+//!
+//! The entry that tells of a row has its digest, and the row knows the place of that entry. What
+//! somebody wrote into the tables behind our back has no such entry. Whether the entry itself
+//! was signed is for `trail verify`. How long a checkpoint is kept, whether it is pinned and what
+//! it was spent on change later, and are not part of it.
+
+use std::os::unix::ffi::OsStrExt;
+
+use safepoint_model::{ActionId, Digest, Frame};
+use safepoint_store::Sql;
+use safepoint_trail::{Trail, entry_at};
+use serde::Deserialize;
+
+use super::{Action, Record, Snapshot, SnapshotId, table};
+use crate::StateError;
+
+const SNAPSHOT_TAG: &str = "safepoint/checkpoint-row/v1";
+const ACTION_TAG: &str = "safepoint/action-row/v1";
+
+/// A row, and where the trail tells of it.
+pub(crate) struct Told<T> {
+    pub(crate) row: T,
+    pub(crate) entry: i64,
+    pub(crate) digest: Digest,
+}
+
+/// The part of such an entry that is about its row.
+#[derive(Deserialize)]
+struct Said {
+    row: Digest,
+}
+
+/// The text that the row of a checkpoint has of its record.
+pub(crate) fn text_of(record: &Record) -> Result<String, StateError> {
+    serde_json::to_string(record).map_err(|error| StateError::Unsupported(error.to_string()))
+}
+
+/// The digest of the row of a checkpoint, with the text of its record.
+pub(crate) fn of_snapshot(snapshot: &Snapshot, record: &str) -> Digest {
+    Frame::new(SNAPSHOT_TAG)
+        .field(snapshot.id.as_str().as_bytes())
+        .field(snapshot.workspace.as_os_str().as_bytes())
+        .field(&snapshot.created.as_micros().to_be_bytes())
+        .field(record.as_bytes())
+        .digest()
+}
+
+/// The digest of the row of an action.
+pub(crate) fn of_action(action: &Action) -> Digest {
+    let mut frame = Frame::new(ACTION_TAG);
+    frame
+        .field(action.id.as_str().as_bytes())
+        .field(action.workspace.as_os_str().as_bytes())
+        .field(&action.time.as_micros().to_be_bytes());
+    // What is not there is told apart from what is empty.
+    for optional in [
+        action.session.as_deref(),
+        action.decision.as_deref(),
+        action.undoes.as_ref().map(ActionId::as_str),
+    ] {
+        frame.number(u64::from(optional.is_some()));
+        frame.field(optional.unwrap_or_default().as_bytes());
+    }
+    for text in [
+        &action.action,
+        &action.summary,
+        &action.outcome,
+        action.before.as_str(),
+        action.after.as_str(),
+    ] {
+        frame.field(text.as_bytes());
+    }
+    frame.digest()
+}
+
+impl<T> Told<T> {
+    /// The row, if the trail tells of it.
+    fn proved(
+        self,
+        trail: &Trail,
+        sql: &mut dyn Sql,
+        what: &'static str,
+        name: impl FnOnce(&T) -> String,
+    ) -> Result<T, StateError> {
+        let entry = match u64::try_from(self.entry) {
+            Ok(place) => entry_at(sql, place)?,
+            Err(_) => None,
+        };
+        let said: Option<Said> = match &entry {
+            Some(entry) => serde_json::from_str(&trail.whole_body(&entry.body)?).ok(),
+            None => None,
+        };
+        if said.is_none_or(|said| said.row != self.digest) {
+            let name = name(&self.row);
+            return Err(StateError::Tampered { what, name });
+        }
+        Ok(self.row)
+    }
+}
+
+/// The one checkpoint whose id begins with `prefix`, as the trail tells of it.
+pub(crate) fn find(trail: &Trail, sql: &mut dyn Sql, prefix: &str) -> Result<Snapshot, StateError> {
+    let found = table::find(sql, prefix)?;
+    found.proved(trail, sql, "checkpoint", |row| row.id.to_string())
+}
+
+/// The one action whose id begins with `prefix`, as the trail tells of it.
+pub(crate) fn find_action(
+    trail: &Trail,
+    sql: &mut dyn Sql,
+    prefix: &str,
+) -> Result<Action, StateError> {
+    let found = table::find_action(sql, prefix)?;
+    found.proved(trail, sql, "action", |row| row.id.to_string())
+}
+
+/// Refuses a checkpoint that is not there, or not as the trail tells of it.
+pub fn prove(trail: &Trail, sql: &mut dyn Sql, id: &SnapshotId) -> Result<(), StateError> {
+    find(trail, sql, id.as_str()).map(drop)
+}

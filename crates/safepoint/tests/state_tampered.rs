@@ -1,0 +1,111 @@
+//! Rows of checkpoints and actions that somebody changed behind our back are used for nothing.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+use std::fs;
+
+use serde_json::{Value, json};
+use testkit::TestEnv;
+use testkit::tree::{assert_same, look};
+
+fn env() -> TestEnv {
+    TestEnv::new(env!("CARGO_BIN_EXE_safepoint"))
+}
+
+fn checkpoint(env: &TestEnv, content: &str) -> String {
+    fs::write(env.project().join("f"), content).unwrap();
+    let reply = env.json(&["checkpoint"]);
+    reply["checkpoint_id"].as_str().unwrap().to_owned()
+}
+
+/// Runs a statement as somebody with write access to the store would.
+fn tamper(env: &TestEnv, statement: &str) {
+    let store = rusqlite::Connection::open(env.home().join("data/store.db")).unwrap();
+    assert_eq!(store.execute(statement, []).unwrap(), 1, "{statement}");
+}
+
+fn refused(env: &TestEnv, arguments: &[&str], code: i32, name: &str) {
+    let run = env.run(&[&["--json"], arguments].concat());
+    assert_eq!(run.code, code, "{run:?}");
+    let said = format!("{}{}", run.stdout, run.stderr);
+    assert!(said.contains(name), "{run:?}");
+    assert!(said.contains("changed behind our back"), "{run:?}");
+}
+
+#[test]
+fn st_20_a_checkpoint_that_was_exchanged_is_used_for_nothing() {
+    let columns = [
+        "record = (SELECT record FROM state_snapshots WHERE id = '{other}')",
+        "record = (SELECT record FROM state_snapshots WHERE id = '{other}'), \
+         entry = (SELECT entry FROM state_snapshots WHERE id = '{other}')",
+        "entry = -1",
+        "created = created - 1",
+    ];
+    for change in columns {
+        let env = env();
+        let good = checkpoint(&env, "good\n");
+        let other = checkpoint(&env, "evil\n");
+        let before = look(&env.project());
+        let change = change.replace("{other}", &other);
+        let set = format!("UPDATE state_snapshots SET {change} WHERE id = '{good}'");
+        tamper(&env, &set);
+        for arguments in [
+            &["rollback", &good][..],
+            &["verify", &good],
+            &["diff", &good],
+            &["show", &good],
+        ] {
+            refused(&env, arguments, 1, "STATE_TAMPERED");
+        }
+        let operation = json!({"type": "write", "content": "x"}).to_string();
+        let mutate = [
+            "mutate",
+            "g",
+            "--checkpoint",
+            &good,
+            "--operation",
+            &operation,
+        ];
+        refused(&env, &mutate, 2, "CHECKPOINT_REQUIRED");
+        assert_same(&before, &look(&env.project()));
+        // Nobody else's is affected.
+        env.json(&["verify", &other]);
+    }
+}
+
+#[test]
+fn st_35_an_action_that_was_changed_is_not_undone() {
+    let columns = [
+        "before_id = '{first}'",
+        "after_id = '{first}'",
+        "summary = 'ls -l'",
+        "outcome = 'denied'",
+        "time = time - 1",
+        "decision = NULL",
+    ];
+    for change in columns {
+        let env = env();
+        let first = checkpoint(&env, "first\n");
+        checkpoint(&env, "second\n");
+        let ran = env.run(&["exec", "--no-tui", "--json", "--", "cp", "f", "g"]);
+        let ran: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let action = ran["action_id"].as_str().unwrap();
+        let before = look(&env.project());
+        let change = change.replace("{first}", &first);
+        tamper(
+            &env,
+            &format!("UPDATE state_actions SET {change} WHERE action_id = '{action}'"),
+        );
+        refused(&env, &["undo", action], 1, "STATE_TAMPERED");
+        assert_same(&before, &look(&env.project()));
+        assert_eq!(
+            fs::read_to_string(env.project().join("f")).unwrap(),
+            "second\n"
+        );
+    }
+}
