@@ -65,9 +65,11 @@ CREATE TABLE progress_records (
 
 -- Which signals parents were told, once each: the entry of the trail that tells of the emission,
 -- and the one that tells of the delivery. What a signal says is in the trail, and nowhere else.
+-- A delivery right behind its emission has no row here: both are found together.
 CREATE TABLE progress_deliveries (
     emission INTEGER PRIMARY KEY,
-    delivery INTEGER NOT NULL
+    delivery INTEGER NOT NULL,
+    CHECK (delivery > emission + 1)
 ) STRICT;
 
 -- What parents are still to be told. The one table here that shrinks: it is no record of

@@ -28,19 +28,21 @@ impl Progress {
         }
         self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
-            self.authenticate(writing, &made, token, context)
+            let agent = self.proved_binding(writing.sql(), id)?;
+            self.authenticate(writing, &made, agent, token, context)
         })?
     }
 
-    /// Whether `token` is the one that counts; what is not is recorded.
+    /// Whether `token` is the one that counts, whose digest is `agent`; what is not is recorded.
     pub(crate) fn authenticate(
         &self,
         writing: &mut Writing<'_>,
         made: &Made,
+        agent: Option<Digest>,
         token: &str,
         context: &'static str,
     ) -> Result<Result<(), ProgressError>, ProgressError> {
-        if self.proved_binding(writing.sql(), &made.id)? == Some(token_digest(&made.id, token)) {
+        if agent == Some(token_digest(&made.id, token)) {
             return Ok(Ok(()));
         }
         writing.append(Draft {

@@ -210,7 +210,7 @@ mod tests {
     use crate::taxonomy::Taxonomy;
     use safepoint_store::Durability;
     use std::sync::Arc;
-    use testkit::{Room, Seeded, append, on_every_store};
+    use testkit::{Seeded, append, on_every_store};
 
     on_every_store! {
         fn pr_13_a_row_is_judged_again_when_what_told_of_it_came_to_nothing(room: Room) {

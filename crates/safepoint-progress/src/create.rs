@@ -16,6 +16,7 @@ use crate::agent::actor;
 use crate::chain::opened;
 use crate::deliver::Handing;
 use crate::emitted::Emission;
+use crate::known::{End, Known};
 use crate::place::Seen;
 use crate::progress::Progress;
 use crate::record::{self, Asked, Record};
@@ -82,27 +83,44 @@ impl Progress {
         handing: &mut Handing,
     ) -> Result<Result<Result<Record, Rejection>, ProgressError>, ProgressError> {
         let id = &request.workspace;
-        let made = table::made(writing.sql(), id)?;
+        let known = self.known(writing, id)?;
+        let made = match &known {
+            Some(known) => Arc::clone(&known.made),
+            None => Arc::new(table::made(writing.sql(), id)?),
+        };
+        let agent = match &known {
+            Some(known) => known.agent,
+            None => self.proved_binding(writing.sql(), id)?,
+        };
         if let Err(error) =
-            self.authenticate(writing, &made, &request.token, "checkpoint_create")?
+            self.authenticate(writing, &made, agent, &request.token, "checkpoint_create")?
         {
             return Ok(Err(error));
         }
-        let place = table::place(writing.sql(), id)?;
-        let asked = match (&place, &request.asked) {
-            (None, Ok(asked)) if asked.names_files => Ok(asked.clone()),
-            // Without a directory there is more to reject, and another reason may come first.
-            (None, _) => record::read(&request.body, id, record::Files::Named),
-            (Some(_), asked) => asked.clone(),
+        let has_directory = match &known {
+            Some(known) => known.has_directory,
+            None => table::place(writing.sql(), id)?.is_some(),
         };
-        let seen = match (&place, &request.seen) {
-            (None, _) => Directory::None,
-            (Some(_), Some(seen)) => Directory::Seen(seen),
-            (Some(_), None) => Directory::Unseen,
+        let asked = match (has_directory, &request.asked) {
+            (false, Ok(asked)) if asked.names_files => Ok(asked.clone()),
+            // Without a directory there is more to reject, and another reason may come first.
+            (false, _) => record::read(&request.body, id, record::Files::Named),
+            (true, asked) => asked.clone(),
+        };
+        let directory = match (has_directory, &request.seen) {
+            (false, _) => Directory::None,
+            (true, Some(seen)) => Directory::Seen(seen),
+            (true, None) => Directory::Unseen,
+        };
+        let place = Place {
+            made: &made,
+            agent,
+            directory,
+            known: known.as_deref(),
         };
         let key = request.key.as_ref();
         let outcome = match asked.and_then(|asked| usable(key).map(|()| asked)) {
-            Ok(asked) => self.attempt(writing, &made, asked, key, seen, handing)?,
+            Ok(asked) => self.attempt(writing, &place, asked, key, handing)?,
             Err(rejection) => Err(rejection),
         };
         if let Err(rejection) = &outcome {
@@ -124,12 +142,17 @@ impl Progress {
     fn attempt(
         &self,
         writing: &mut Writing<'_>,
-        made: &Made,
+        place: &Place<'_>,
         mut asked: Asked,
         key: Option<&RequestKey>,
-        directory: Directory<'_>,
         handing: &mut Handing,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
+        let Place {
+            made,
+            directory,
+            known,
+            ..
+        } = *place;
         if let Some(key) = key
             && let Some(first) = table::keyed(writing.sql(), &made.id, &key.key)?
         {
@@ -141,7 +164,10 @@ impl Progress {
             *handing = left.map_or(Handing::Done, Handing::Left); // it may still wait
             return opened(&made.id, &first).map(Ok);
         }
-        let taxonomy = self.taxonomy(writing.sql(), &made.run)?;
+        let taxonomy = match known {
+            Some(known) => Arc::clone(&known.taxonomy),
+            None => self.taxonomy(writing.sql(), &made.run)?,
+        };
         if let (Directory::Seen(seen), false) = (directory, asked.names_files) {
             asked.payload.files_changed.clone_from(&seen.files_changed);
         }
@@ -149,25 +175,29 @@ impl Progress {
             return Ok(Err(rejection));
         }
         let timestamp = self.moment(writing)?;
-        let (mut standing, _) = self.proved_standing(writing.sql(), &made.id)?;
-        let head = table::head(writing.sql(), &made.id)?;
-        let account = table::account_with(writing.sql(), &made.id, head.as_ref().map(Into::into))?;
-        let account = account.at(standing.state, timestamp);
+        let (mut state, account, end) = match known {
+            Some(known) => {
+                let end = End::Known(known.head.clone(), known.number);
+                (State::Active, known.account, end)
+            }
+            None => self.as_kept(writing, &made.id)?,
+        };
+        let account = account.at(state, timestamp);
         // Whether somebody looked at the time before us changes nothing: it is up.
-        if self.time_out(writing, made, &account, standing.state)? {
-            (standing, _) = table::standing(writing.sql(), &made.id)?;
+        if self.time_out(writing, made, &account, state)? {
+            state = table::standing(writing.sql(), &made.id)?.0.state;
         }
-        if standing.state != State::Active {
-            let detail = format!(
-                "the workspace is {}; checkpoints are made while it is active",
-                standing.state
-            );
+        if state != State::Active {
+            let detail =
+                format!("the workspace is {state}; checkpoints are made while it is active");
             return Ok(Err(Rejection::new(Reason::WorkspaceNotActive, detail)));
         }
+        let number = end.next_number();
         // What is built upon must be what was written.
-        let parent = match &head {
-            Some(head) => Some(self.heads.open(&made.id, head)?),
-            None => None,
+        let parent = match end {
+            End::None => None,
+            End::Known(id, _) => Some(id),
+            End::Read(row) => Some(self.heads.open(&made.id, &row)?),
         };
         if !asked.builds_upon(parent.as_ref()) {
             let head = parent.as_ref().map_or("null", RecordId::as_str);
@@ -206,13 +236,25 @@ impl Progress {
             actions: seen.map(|seen| seen.actions.clone()).unwrap_or_default(),
             timestamp,
         };
-        let number = head.map_or(1, |head| head.number + 1);
-        let emission = self.keep(writing, made, &made_record, number, key, account)?;
+        let (emission, account) = self.keep(writing, made, &made_record, number, key, account)?;
         self.hand_over(writing, &emission, handing)?;
+        if let Some(account) = account {
+            let known = Known {
+                made: Arc::clone(made),
+                agent: place.agent,
+                has_directory: !matches!(directory, Directory::None),
+                taxonomy,
+                account,
+                head: made_record.id.clone(),
+                number,
+            };
+            self.remember(writing, known);
+        }
         Ok(Ok(made_record))
     }
 
-    /// Writes a record down, emits the signal that tells of it, and counts it.
+    /// Writes a record down, emits the signal that tells of it, and counts it. Gives the account
+    /// with it, where that follows from the record and nothing else has happened.
     fn keep(
         &self,
         writing: &mut Writing<'_>,
@@ -221,7 +263,7 @@ impl Progress {
         number: i64,
         key: Option<&RequestKey>,
         mut account: Account,
-    ) -> Result<Emission, ProgressError> {
+    ) -> Result<(Emission, Option<Account>), ProgressError> {
         let body = record.to_canonical()?;
         let since = account.add_record(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let reckoned = made.reckoned(account, State::Active);
@@ -262,7 +304,7 @@ impl Progress {
         self.meter_record(writing, made, record, &since)?;
         table::insert_rows(writing.sql(), rows, entry.seq)?;
         self.settle(writing, made, &reckoned, Some(entry.seq))?;
-        Ok(emission)
+        Ok((emission, rows.is_empty().then_some(account)))
     }
 }
 
@@ -305,6 +347,15 @@ pub(crate) fn request_mark(key: &str, digest: &[u8]) -> Digest {
         .field(key.as_bytes())
         .field(digest)
         .digest()
+}
+
+/// Where a record is to be made.
+struct Place<'a> {
+    made: &'a Arc<Made>,
+    /// The digest of the token that counts.
+    agent: Option<Digest>,
+    directory: Directory<'a>,
+    known: Option<&'a Known>,
 }
 
 /// Whether a workspace has a directory of its own, and what was seen in it.

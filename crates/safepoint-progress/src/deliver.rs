@@ -76,11 +76,20 @@ impl Progress {
         parent: &WorkspaceId,
         emission: &Emission,
     ) -> Result<Handing, ProgressError> {
-        let (state, is_waited_for) = table::standing_in_line(writing.sql(), parent)?;
-        if state.holds_signals() || state.is_terminal() || is_waited_for {
-            return left_in_line(writing, parent, emission);
+        let stream = Stream::from(parent);
+        let is_heard = writing
+            .mark(&stream)
+            .is_some_and(|mark| self.heard.is_known(parent, &mark));
+        if !is_heard {
+            let (state, is_waited_for) = table::standing_in_line(writing.sql(), parent)?;
+            if state.holds_signals() || state.is_terminal() || is_waited_for {
+                return left_in_line(writing, parent, emission);
+            }
         }
         self.record_delivery(writing, parent, emission)?;
+        if let Some(mark) = writing.mark(&stream) {
+            self.heard.remember(parent, mark);
+        }
         fault::point("progress.deliver.out_of_line");
         Ok(Handing::Done)
     }
@@ -182,10 +191,19 @@ impl Progress {
             }),
         })?;
         fault::point("progress.deliver.recorded");
-        table::insert_delivery(writing.sql(), emission.entry, entry.seq)?;
+        // Right behind its emission it is found without a row.
+        if !is_right_behind(emission.entry, entry.seq) {
+            table::insert_delivery(writing.sql(), emission.entry, entry.seq)?;
+        }
         fault::point("progress.deliver.kept");
         Ok(())
     }
+}
+
+/// Whether a delivery stands right behind its emission in the trail, as nearly all do. Such a one
+/// has no row.
+pub(crate) fn is_right_behind(emission: u64, delivery: u64) -> bool {
+    emission.checked_add(1) == Some(delivery)
 }
 
 fn left_in_line(
@@ -193,6 +211,17 @@ fn left_in_line(
     parent: &WorkspaceId,
     emission: &Emission,
 ) -> Result<Handing, ProgressError> {
-    table::put_in_line(writing.sql(), parent, emission.entry)?;
+    put_in_line(writing, parent, emission.entry)?;
     Ok(Handing::Left(parent.clone()))
+}
+
+/// Puts a signal into the line before its parent, which no entry tells of.
+pub(crate) fn put_in_line(
+    writing: &mut Writing<'_>,
+    parent: &WorkspaceId,
+    emission: u64,
+) -> Result<(), ProgressError> {
+    table::put_in_line(writing.sql(), parent, emission)?;
+    writing.change_marks();
+    Ok(())
 }

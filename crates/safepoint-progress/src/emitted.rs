@@ -75,10 +75,45 @@ impl Progress {
             reason: said.reason,
             about: said.about,
             timestamp: said.timestamp,
-            delivered_at: table::delivered_at(sql, entry.seq)?,
+            delivered_at: self.delivered_at(sql, entry.seq)?,
         };
         let entry = entry.seq;
         Ok(Some(Emission { entry, signal }))
+    }
+
+    /// When a signal was delivered, if it was: by what stands right behind its emission, or by a
+    /// row.
+    fn delivered_at(
+        &self,
+        sql: &mut dyn Sql,
+        emission: u64,
+    ) -> Result<Option<Timestamp>, ProgressError> {
+        if let Some(next) = entry_at(sql, emission.saturating_add(1))?
+            && self.delivered_in(&next)? == Some(emission)
+        {
+            return Ok(Some(next.time));
+        }
+        Ok(table::delivered_at(sql, emission)?)
+    }
+
+    /// What a workspace emitted, what its parent was never told, and what stands in no line.
+    pub(crate) fn forgotten(
+        &self,
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+        parent: &WorkspaceId,
+    ) -> Result<Vec<u64>, ProgressError> {
+        let mut forgotten = Vec::new();
+        for (emission, next) in table::without_row(sql, id, parent)? {
+            let told = match next {
+                Some(body) => self.delivery_told(&body)?,
+                None => None,
+            };
+            if told != Some(emission) {
+                forgotten.push(emission);
+            }
+        }
+        Ok(forgotten)
     }
 
     /// The place of the emission whose delivery an entry tells of, if it tells of one.
@@ -86,7 +121,11 @@ impl Progress {
         if entry.kind.as_str() != "signal_delivered" {
             return Ok(None);
         }
-        let body = self.trail.whole_body(&entry.body)?;
+        self.delivery_told(&entry.body)
+    }
+
+    fn delivery_told(&self, body: &str) -> Result<Option<u64>, ProgressError> {
+        let body = self.trail.whole_body(body)?;
         let said = serde_json::from_str::<DeliverySaid>(&body);
         Ok(said.ok().map(|said| said.emission))
     }

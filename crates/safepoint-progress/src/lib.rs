@@ -19,6 +19,7 @@ mod follow;
 pub mod integrate;
 mod isolated;
 mod judged;
+mod known;
 mod limits;
 pub mod meter;
 mod metering;

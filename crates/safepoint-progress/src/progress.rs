@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use safepoint_model::{Clock, Entropy, Span, TaskId, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
-use safepoint_trail::{Trail, Writing};
+use safepoint_trail::{Mark, Trail, Writing};
 use serde::Serialize;
 
 use crate::judged::{Heads, Judged};
+use crate::known::KnownWorkspaces;
 use crate::meter::{Budget, Tolerance};
 use crate::role::Name;
 use crate::state::State;
@@ -30,11 +31,14 @@ pub struct Progress {
     /// often something had come to nothing then.
     pub(crate) moves: Judged<(u64, Vec<StoredMove>)>,
     pub(crate) bindings: Judged<(u64, Vec<StoredBinding>)>,
-    taxonomies: Arc<Mutex<HashMap<WorkspaceId, Known>>>,
+    /// Parents that can take signals and have nothing waiting for them, as of a mark.
+    pub(crate) heard: Judged<Mark>,
+    pub(crate) known: KnownWorkspaces,
+    taxonomies: Arc<Mutex<HashMap<WorkspaceId, ReadTaxonomy>>>,
 }
 
 /// The text of a taxonomy, and what it says.
-type Known = (String, Arc<Taxonomy>);
+type ReadTaxonomy = (String, Arc<Taxonomy>);
 
 /// How many taxonomies to remember before starting over.
 const TAXONOMIES_REMEMBERED: usize = 64;
@@ -103,6 +107,8 @@ impl Progress {
             heads: Heads::default(),
             moves: Judged::default(),
             bindings: Judged::default(),
+            heard: Judged::default(),
+            known: KnownWorkspaces::default(),
             taxonomies: Arc::default(),
         })
     }

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::ProgressError;
 use crate::agent::actor;
+use crate::deliver::put_in_line;
 use crate::presence::Presence;
 use crate::progress::Progress;
 use crate::table;
@@ -190,7 +191,7 @@ impl Progress {
                 let (standing, _) = table::standing(sql, &parent)?;
                 let forgotten = match standing.state.is_terminal() {
                     true => Vec::new(),
-                    false => table::forgotten(sql, source, &parent)?,
+                    false => self.forgotten(sql, source, &parent)?,
                 };
                 Ok(Some((parent, forgotten)).filter(|(_, forgotten)| !forgotten.is_empty()))
             };
@@ -200,7 +201,7 @@ impl Progress {
             self.trail.write(Durability::Sync, |writing| {
                 if let Some((parent, forgotten)) = forgotten(writing.sql())? {
                     for emission in forgotten {
-                        table::put_in_line(writing.sql(), &parent, emission)?;
+                        put_in_line(writing, &parent, emission)?;
                     }
                 }
                 Ok::<_, ProgressError>(())

@@ -35,7 +35,8 @@ impl Progress {
         }
         let signal = self.trail.write(Durability::Sync, |writing| {
             let made = table::made(writing.sql(), id)?;
-            if let Err(error) = self.authenticate(writing, &made, token, "signal_emit")? {
+            let agent = self.proved_binding(writing.sql(), id)?;
+            if let Err(error) = self.authenticate(writing, &made, agent, token, "signal_emit")? {
                 return Ok(Err(error));
             }
             let taxonomy = self.taxonomy(writing.sql(), &made.run)?;

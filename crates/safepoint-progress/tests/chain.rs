@@ -300,6 +300,7 @@ on_every_store! {
         let worker = below(&progress, &root(&progress), "worker");
         let first = send(&progress, &worker, &body(None)).unwrap();
         send(&progress, &worker, &body(Some(&first))).unwrap();
+        progress.emit(&worker.workspace_id, &worker.token, SignalType::Blocked, Some("no key"), None).unwrap();
         for table in ["workspaces", "moves", "bindings", "records", "deliveries"] {
             refused(&room, &format!("DELETE FROM progress_{table}"));
         }

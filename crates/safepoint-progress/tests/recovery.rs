@@ -26,6 +26,11 @@ on_every_store! {
             let next = body(records.last()).to_string();
             progress.checkpoint(&worker.workspace_id, &worker.token, next.as_bytes(), Some("key"), None).unwrap().unwrap();
             progress.emit(&worker.workspace_id, &worker.token, SignalType::Escalation, Some("look"), None).unwrap();
+            // Something stands between these and their delivery.
+            for _ in 0..2 {
+                progress.emit(&worker.workspace_id, &worker.token, SignalType::Blocked, Some("no key"), None).unwrap();
+                progress.move_to(&worker.workspace_id, State::Active, None, &ada()).unwrap();
+            }
             progress.migrate(&worker.workspace_id, &ada()).unwrap();
             (root, worker, records)
         };
@@ -45,17 +50,19 @@ on_every_store! {
             (id, Subject::Workspace, format!("UPDATE progress_workspaces SET created = created + 1 WHERE id = '{id}'"), format!("UPDATE progress_workspaces SET created = created - 1 WHERE id = '{id}'")),
             (id, Subject::Workspace, format!("UPDATE progress_workspaces SET taxonomy = 'x' WHERE id = '{above}'"), format!("UPDATE progress_workspaces SET taxonomy = '' WHERE id = '{above}'")),
             (id, Subject::Move, format!("UPDATE progress_moves SET state = 'blocked' WHERE workspace = '{id}' AND number = 1"), format!("UPDATE progress_moves SET state = 'active' WHERE workspace = '{id}' AND number = 1")),
-            (id, Subject::Move, format!("UPDATE progress_moves SET reason = 'x' WHERE workspace = '{id}' AND number = 3"), format!("UPDATE progress_moves SET reason = 'migrated' WHERE workspace = '{id}' AND number = 3")),
+            (id, Subject::Move, format!("UPDATE progress_moves SET reason = 'x' WHERE workspace = '{id}' AND number = 7"), format!("UPDATE progress_moves SET reason = 'migrated' WHERE workspace = '{id}' AND number = 7")),
             (id, Subject::Move, format!("UPDATE progress_moves SET time = time + 1 WHERE workspace = '{id}' AND number = 1"), format!("UPDATE progress_moves SET time = time - 1 WHERE workspace = '{id}' AND number = 1")),
-            (id, Subject::Move, format!("INSERT INTO progress_moves SELECT workspace, 4, 'closed', NULL, NULL, time, entry FROM progress_moves WHERE workspace = '{id}' AND number = 1"), "DELETE FROM progress_moves WHERE number = 4".to_owned()),
+            (id, Subject::Move, format!("INSERT INTO progress_moves SELECT workspace, 8, 'closed', NULL, NULL, time, entry FROM progress_moves WHERE workspace = '{id}' AND number = 1"), "DELETE FROM progress_moves WHERE number = 8".to_owned()),
             (id, Subject::Checkpoint, format!("UPDATE progress_records SET confidence = 'high' WHERE id = '{second}'"), format!("UPDATE progress_records SET confidence = 'medium' WHERE id = '{second}'")),
             (id, Subject::Checkpoint, format!("UPDATE progress_records SET time = time + 1 WHERE id = '{second}'"), format!("UPDATE progress_records SET time = time - 1 WHERE id = '{second}'")),
             (id, Subject::Checkpoint, format!("UPDATE progress_records SET bytes = bytes + 1 WHERE id = '{second}'"), format!("UPDATE progress_records SET bytes = bytes - 1 WHERE id = '{second}'")),
             (id, Subject::Checkpoint, "UPDATE progress_records SET request_key = 'other' WHERE number = 4".to_owned(), "UPDATE progress_records SET request_key = 'key' WHERE number = 4".to_owned()),
             (id, Subject::Checkpoint, "UPDATE progress_records SET entry = entry + 1 WHERE number = 2".to_owned(), "UPDATE progress_records SET entry = entry - 1 WHERE number = 2".to_owned()),
             (above, Subject::Delivery, "UPDATE progress_deliveries SET delivery = delivery + 1 WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned(), "UPDATE progress_deliveries SET delivery = delivery - 1 WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
-            (id, Subject::Delivery, "UPDATE progress_deliveries SET delivery = (SELECT max(delivery) FROM progress_deliveries) WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned(), "UPDATE progress_deliveries SET delivery = (SELECT min(seq) FROM trail_entries WHERE kind = 'signal_delivered') WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
-            (id, Subject::Delivery, "INSERT INTO progress_deliveries SELECT min(seq), min(seq) FROM trail_entries WHERE kind = 'checkpoint_created'".to_owned(), "DELETE FROM progress_deliveries WHERE emission = delivery".to_owned()),
+            (id, Subject::Delivery, "UPDATE progress_deliveries SET delivery = (SELECT max(delivery) FROM progress_deliveries) WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned(), "UPDATE progress_deliveries SET delivery = (SELECT min(seq) FROM trail_entries WHERE kind = 'signal_delivered' AND seq > emission) WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
+            (id, Subject::Delivery, "INSERT INTO progress_deliveries SELECT min(seq), min(seq) + 2 FROM trail_entries WHERE kind = 'checkpoint_created'".to_owned(), "DELETE FROM progress_deliveries WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
+            // One that stands right behind its emission has no row, neither its own nor another.
+            (id, Subject::Delivery, "INSERT INTO progress_deliveries SELECT min(seq), (SELECT max(delivery) FROM progress_deliveries) FROM trail_entries WHERE kind = 'signal_emitted'".to_owned(), "DELETE FROM progress_deliveries WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
         ];
         for (workspace, subject, change, back) in cases {
             room.tamper(&change);
@@ -144,8 +151,8 @@ on_every_store! {
         let root = root(&progress);
         let worker = below(&progress, &root);
         let (on, off) = match room.database() {
-            Database::Sqlite => ("CREATE TRIGGER nobody BEFORE INSERT ON progress_deliveries BEGIN SELECT RAISE(ABORT, 'no'); END", "DROP TRIGGER nobody"),
-            Database::Postgres => ("ALTER TABLE progress_deliveries ADD CONSTRAINT nobody CHECK (delivery < 0) NOT VALID", "ALTER TABLE progress_deliveries DROP CONSTRAINT nobody"),
+            Database::Sqlite => ("CREATE TRIGGER nobody BEFORE INSERT ON trail_entries WHEN NEW.kind = 'signal_delivered' BEGIN SELECT RAISE(ABORT, 'no'); END", "DROP TRIGGER nobody"),
+            Database::Postgres => ("ALTER TABLE trail_entries ADD CONSTRAINT nobody CHECK (kind <> 'signal_delivered') NOT VALID", "ALTER TABLE trail_entries DROP CONSTRAINT nobody"),
         };
         room.tamper(on);
         let first = send(&progress, &worker, &body(None)).unwrap();

@@ -49,11 +49,20 @@ pub enum Durability {
 /// What must be done once a commit is on disk, outside the transaction.
 pub type AfterDurable = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
 
+/// What others did to the store between two transactions of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meanwhile {
+    /// Nobody wrote anything: everything is as the last transaction here left it.
+    Untouched,
+    /// Somebody wrote, or nobody can tell.
+    Unknown,
+}
+
 /// Somebody who takes part in every transaction: the trail, which signs what
 /// the transaction adds before it is committed.
 pub trait Seal: Send + Sync {
     /// A transaction has begun.
-    fn begun(&self, sql: &mut dyn Sql) -> Result<(), StoreError>;
+    fn begun(&self, sql: &mut dyn Sql, meanwhile: Meanwhile) -> Result<(), StoreError>;
     /// The changes of one member are kept.
     fn member_kept(&self);
     /// The changes of one member were undone.
@@ -74,7 +83,7 @@ pub trait Seal: Send + Sync {
 /// A connection that can hold the write lock of its store.
 pub(crate) trait WriteConnection: Sql + Send {
     /// Opens a transaction and keeps every other writer out.
-    fn begin(&mut self) -> Result<(), StoreError>;
+    fn begin(&mut self) -> Result<Meanwhile, StoreError>;
     /// Commits it, and returns what still has to happen for it to be on disk.
     fn commit(&mut self, durability: Durability) -> Result<Flush, StoreError>;
     /// Undoes the whole transaction.
@@ -376,10 +385,10 @@ impl Group {
     }
 
     fn open(&self, turn: &mut Turn) -> Result<(), StoreError> {
-        turn.connection.begin()?;
+        let meanwhile = turn.connection.begin()?;
         fault::point("write.begun");
         if let Some(seal) = self.seal.get()
-            && let Err(error) = seal.begun(&mut *turn.connection)
+            && let Err(error) = seal.begun(&mut *turn.connection, meanwhile)
         {
             turn.connection.roll_back();
             seal.rolled_back();

@@ -26,7 +26,7 @@ mod watch;
 pub use blob::Blobs;
 pub use depot::{Depot, DepotAddress, DepotAddressError};
 pub use error::{Cause, StoreError};
-pub use group::{AfterDurable, Durability, Seal};
+pub use group::{AfterDurable, Durability, Meanwhile, Seal};
 pub use lease::{Lease, Leases};
 pub use location::{Location, LocationError};
 pub use migrate::{Component, Migration};

@@ -15,7 +15,7 @@ use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type};
 use postgres::{Client, Statement};
 
-use crate::group::{Durability, Flush, WriteConnection};
+use crate::group::{Durability, Flush, Meanwhile, WriteConnection};
 use crate::{Flow, Row, Sql, StoreError, Value};
 
 pub(crate) use address::Address;
@@ -110,11 +110,12 @@ fn with_dollars(sql: &str) -> String {
 }
 
 impl WriteConnection for Postgres {
-    fn begin(&mut self) -> Result<(), StoreError> {
+    fn begin(&mut self) -> Result<Meanwhile, StoreError> {
         self.begin_with(&format!(
             // Not a stricter level: its view would be from before the lock was granted.
             "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
-        ))
+        ))?;
+        Ok(Meanwhile::Unknown)
     }
 
     fn commit(&mut self, durability: Durability) -> Result<Flush, StoreError> {

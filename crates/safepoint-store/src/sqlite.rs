@@ -15,8 +15,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
 use crate::error::Said;
-use crate::group::{Durability, Flush, WriteConnection};
-use crate::{Flow, Row, Sql, StoreError, Value, durable};
+use crate::group::{Durability, Flush, Meanwhile, WriteConnection};
+use crate::{Flow, Row, Sql, StoreError, Value, durable, query_one};
 
 /// Marks a database file as ours (`PRAGMA application_id`): "SafP".
 const APPLICATION: i64 = 0x5361_6650;
@@ -28,6 +28,8 @@ pub(crate) struct Sqlite {
     log: Option<Arc<File>>,
     lock_timeout: Duration,
     last_error: std::cell::RefCell<Option<StoreError>>,
+    /// Changes whenever another connection has committed something (`PRAGMA data_version`).
+    version: Option<i64>,
 }
 
 /// What a connection is for.
@@ -58,6 +60,7 @@ impl Sqlite {
             log: None,
             lock_timeout,
             last_error: std::cell::RefCell::default(),
+            version: None,
         };
         sqlite.prepare(purpose)?;
         Ok(sqlite)
@@ -178,10 +181,17 @@ impl Sqlite {
 }
 
 impl WriteConnection for Sqlite {
-    fn begin(&mut self) -> Result<(), StoreError> {
+    fn begin(&mut self) -> Result<Meanwhile, StoreError> {
         self.patiently(|| self.batch("BEGIN IMMEDIATE"))?;
+        // Without an answer nothing is assumed.
+        let version = query_one(self, "PRAGMA data_version", &[], |row| row.integer(0));
+        let version = version.ok().flatten();
         *self.last_error.borrow_mut() = None;
-        Ok(())
+        let known = std::mem::replace(&mut self.version, version);
+        Ok(match version.is_some() && version == known {
+            true => Meanwhile::Untouched,
+            false => Meanwhile::Unknown,
+        })
     }
 
     fn commit(&mut self, durability: Durability) -> Result<Flush, StoreError> {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 
-use safepoint_store::{AfterDurable, Durability, Seal, Sql, Store, StoreError};
+use safepoint_store::{AfterDurable, Durability, Meanwhile, Seal, Sql, Store, StoreError};
 use support::{Member, NOTES, add, ids, insert, pile};
 use testkit::{Room, Seeded, on_every_store};
 
@@ -97,7 +97,7 @@ impl Recorder {
 }
 
 impl Seal for Recorder {
-    fn begun(&self, sql: &mut dyn Sql) -> Result<(), StoreError> {
+    fn begun(&self, sql: &mut dyn Sql, _: Meanwhile) -> Result<(), StoreError> {
         self.note(Call::Begun);
         let number = self.transaction.fetch_add(1, Ordering::SeqCst) + 1;
         support::ids_in(sql)?; // the connection is usable here
@@ -174,7 +174,7 @@ impl PanicsAt {
 }
 
 impl Seal for PanicsAt {
-    fn begun(&self, _: &mut dyn Sql) -> Result<(), StoreError> {
+    fn begun(&self, _: &mut dyn Sql, _: Meanwhile) -> Result<(), StoreError> {
         self.pass(Call::Begun);
         Ok(())
     }
@@ -217,7 +217,7 @@ impl Slow {
 }
 
 impl Seal for Slow {
-    fn begun(&self, _: &mut dyn Sql) -> Result<(), StoreError> {
+    fn begun(&self, _: &mut dyn Sql, _: Meanwhile) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use safepoint_model::{Clock, Digest, Entropy, EntryId, Frame, Timestamp, json, next_after};
 use safepoint_store::{
-    AfterDurable, Blobs, Durability, Flow, Seal, Sql, Store, StoreError, Value, query_one,
+    AfterDurable, Blobs, Durability, Flow, Meanwhile, Seal, Sql, Store, StoreError, Value,
+    query_one,
 };
 
 use crate::blocks::Noted;
@@ -39,6 +40,16 @@ pub struct Draft {
     pub action_id: Option<safepoint_model::ActionId>,
     /// The rest. Secrets in it are taken out before anything is stored.
     pub body: serde_json::Value,
+}
+
+/// Where a stream has come to. While it is the same, everything that the stream tells of is as it
+/// was: nothing was told since, nothing came to nothing, and nobody else has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The hash of its last entry.
+    last: Digest,
+    /// How often there was a reason to look again.
+    doubts: u64,
 }
 
 /// A draft without secrets and with its body in canonical form. Made outside
@@ -84,6 +95,8 @@ pub(crate) struct Appender {
     pub(crate) state: Mutex<State>,
     /// How often entries that were added came to nothing.
     pub(crate) undone: AtomicU64,
+    /// How often somebody else may have written in between.
+    pub(crate) touched: AtomicU64,
 }
 
 /// What is known of the end of the trail while a transaction is open.
@@ -211,6 +224,13 @@ impl Appender {
         moment
     }
 
+    /// Where a stream has come to, if that is known without asking anybody.
+    pub(crate) fn mark(&self, stream: &Stream) -> Option<Mark> {
+        let last = *self.state().streams.get(stream)?;
+        let doubts = self.undone.load(Ordering::SeqCst) + self.touched.load(Ordering::SeqCst);
+        Some(Mark { last, doubts })
+    }
+
     /// The tip as the database has it, checked against its signature, against
     /// the copy outside, and down to the last entry: what is signed next stands on it.
     fn load_tip(&self, sql: &mut dyn Sql, stored: StoredHead) -> Result<Tip, StoreError> {
@@ -290,13 +310,17 @@ impl Appender {
 }
 
 impl Seal for Appender {
-    fn begun(&self, sql: &mut dyn Sql) -> Result<(), StoreError> {
+    fn begun(&self, sql: &mut dyn Sql, meanwhile: Meanwhile) -> Result<(), StoreError> {
         let mut state = self.state();
         state.added.clear();
         state.before_member = None;
         state.failed = false;
         state.promised = None;
         state.is_fresh = false;
+        if meanwhile == Meanwhile::Untouched && state.tip.is_some() {
+            return Ok(());
+        }
+        self.touched.fetch_add(1, Ordering::SeqCst);
         let Some(stored) = StoredHead::read(sql)? else {
             return Err(StoreError::corrupted("the trail", "its head is missing"));
         };

@@ -31,7 +31,7 @@ pub mod tree;
 mod verify;
 mod witness;
 
-pub use append::{Draft, Prepared};
+pub use append::{Draft, Mark, Prepared};
 pub use dsse::{Envelope, EnvelopeSignature};
 pub use entry::{ENTRY_TAG, Entry, LARGEST_BODY};
 pub use error::TrailError;

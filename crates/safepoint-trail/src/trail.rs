@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use safepoint_model::{Clock, Digest, Entropy, Timestamp};
 use safepoint_store::{Blobs, Component, Depot, Durability, Migration, Sql, Store, StoreError};
 
-use crate::append::{Appender, Draft, Prepared, State, each_leaf_hash};
+use crate::append::{Appender, Draft, Mark, Prepared, State, each_leaf_hash};
 use crate::dsse::Envelope;
 use crate::head::SignedHead;
 use crate::note::PublicKey;
@@ -90,6 +90,17 @@ impl Writing<'_> {
         self.appender.redactor.redact_tokens(&text).unwrap_or(text)
     }
 
+    /// Where a stream has come to, as far as that is known without asking anybody. Who remembers
+    /// what it tells of need not read that again while this is the same.
+    pub fn mark(&self, stream: &Stream) -> Option<Mark> {
+        self.appender.mark(stream)
+    }
+
+    /// Makes all marks differ: something has changed that no entry tells of.
+    pub fn change_marks(&self) {
+        self.appender.touched.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// The present, later than everything that is recorded. The next entry bears it.
     pub fn moment(&mut self) -> Timestamp {
         self.appender.moment()
@@ -135,6 +146,7 @@ impl Trail {
             entropy: Arc::clone(&around.entropy),
             state: Mutex::new(State::default()),
             undone: AtomicU64::new(0),
+            touched: AtomicU64::new(0),
         });
         store.seal_with(Arc::clone(&appender) as Arc<dyn safepoint_store::Seal>);
         let trail = Self {

@@ -11,6 +11,7 @@ use crate::state::State;
 #[derive(Clone, Debug)]
 pub(crate) struct StoredDelivery {
     pub(crate) emission: u64,
+    pub(crate) delivery: u64,
     /// The stream, the kind and the body of that entry, if there is one.
     pub(crate) told: Option<(String, String, String)>,
 }
@@ -38,7 +39,7 @@ pub(crate) fn delivery_of(sql: &mut dyn Sql, emission: u64) -> Result<Option<i64
     )
 }
 
-/// When a signal was delivered, if it was.
+/// When a signal was delivered, if a row says so.
 pub(crate) fn delivered_at(
     sql: &mut dyn Sql,
     emission: u64,
@@ -63,7 +64,7 @@ pub(crate) fn deliveries_after(
     query_all(
         sql,
         &format!(
-            "SELECT e.seq, t.stream, t.kind, t.body FROM trail_entries e \
+            "SELECT e.seq, d.delivery, t.stream, t.kind, t.body FROM trail_entries e \
              JOIN progress_deliveries d ON d.emission = e.seq LEFT JOIN trail_entries t ON t.seq = d.delivery \
              WHERE e.stream = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT {most}"
         ),
@@ -72,7 +73,8 @@ pub(crate) fn deliveries_after(
             let text = |column| Ok::<_, StoreError>(row.optional_text(column)?.map(str::to_owned));
             Ok(StoredDelivery {
                 emission: place(row, 0)?,
-                told: match (text(1)?, text(2)?, text(3)?) {
+                delivery: place(row, 1)?,
+                told: match (text(2)?, text(3)?, text(4)?) {
                     (Some(stream), Some(kind), Some(body)) => Some((stream, kind, body)),
                     _ => None,
                 },
@@ -158,20 +160,33 @@ pub(crate) fn no_line(sql: &mut dyn Sql, parent: &WorkspaceId) -> Result<(), Sto
     .map(drop)
 }
 
-/// What a workspace emitted, what its parent was never told, and what stands in no line.
-pub(crate) fn forgotten(
+/// What a workspace emitted, what no row says its parent was told, and what stands in no line;
+/// and the body of the entry right behind it, if that tells the parent of something.
+pub(crate) fn without_row(
     sql: &mut dyn Sql,
     id: &WorkspaceId,
     parent: &WorkspaceId,
-) -> Result<Vec<u64>, StoreError> {
+) -> Result<Vec<(u64, Option<String>)>, StoreError> {
     query_all(
         sql,
-        "SELECT e.seq FROM trail_entries e WHERE e.stream = ?1 AND e.kind = 'signal_emitted' \
+        "SELECT e.seq, n.body FROM trail_entries e \
+         LEFT JOIN trail_entries n ON n.seq = e.seq + 1 AND n.kind = 'signal_delivered' AND n.stream = ?2 \
+         WHERE e.stream = ?1 AND e.kind = 'signal_emitted' \
          AND NOT EXISTS (SELECT 1 FROM progress_deliveries d WHERE d.emission = e.seq) \
          AND NOT EXISTS (SELECT 1 FROM progress_waiting w WHERE w.parent = ?2 AND w.emission = e.seq) \
          ORDER BY e.seq",
         &[Value::Text(id.as_str()), Value::Text(parent.as_str())],
-        |row| place(row, 0),
+        |row| Ok((place(row, 0)?, row.optional_text(1)?.map(str::to_owned))),
+    )
+}
+
+/// The stream of the emission at a place in the trail, if there is one.
+pub(crate) fn emitted_in(sql: &mut dyn Sql, emission: u64) -> Result<Option<String>, StoreError> {
+    query_one(
+        sql,
+        "SELECT stream FROM trail_entries WHERE seq = ?1 AND kind = 'signal_emitted'",
+        &[position(emission)],
+        |row| Ok(row.text(0)?.to_owned()),
     )
 }
 

@@ -19,6 +19,7 @@ use crate::ProgressError;
 use crate::agent::agent_mark;
 use crate::begin::{digest_of, directive_digest};
 use crate::create::request_mark;
+use crate::deliver::is_right_behind;
 use crate::record::{self, Record};
 use crate::signal::move_asked;
 use crate::state::{Standing, State};
@@ -351,10 +352,10 @@ impl<'a> Compare<'a> {
             let told: Option<DeliveryTold<'_>> = serde_json::from_str(&body).ok();
             Ok(told.is_some_and(|told| told.emission == entry.seq))
         };
-        let held = match row.map(|row| row.told) {
-            None => true, // it waits
-            Some(None) => false,
-            Some(Some(told)) => is_told(&told)?,
+        let held = match row {
+            None => true, // it waits, or its delivery stands right behind it
+            Some(row) if is_right_behind(row.emission, row.delivery) => false,
+            Some(row) => row.told.as_ref().map_or(Ok(false), is_told)?,
         };
         match held {
             true => Ok(Ok(())),
@@ -369,10 +370,20 @@ impl<'a> Compare<'a> {
             Some(count) => *count += 1,
             None => drop(self.told_by.insert(told.from.clone(), 1)),
         }
-        let wrong = match table::delivery_of(sql, told.emission)? {
+        let is_its = match is_right_behind(told.emission, entry.seq) {
+            true => {
+                let stream = table::emitted_in(sql, told.emission)?;
+                stream.map(|stream| stream == told.from.as_str())
+            }
+            false => {
+                let row = table::delivery_of(sql, told.emission)?;
+                row.map(|row| u64::try_from(row) == Ok(entry.seq))
+            }
+        };
+        let wrong = match is_its {
             None => Some(MISSING),
-            Some(row) if u64::try_from(row) != Ok(entry.seq) => Some(OTHER),
-            Some(_) => (told.delivered_to != self.id.as_str()).then_some(OTHER),
+            Some(true) if told.delivered_to == self.id.as_str() => None,
+            Some(_) => Some(OTHER),
         };
         if let Some(reason) = wrong {
             let signal = Some(told.signal_id.to_string());
