@@ -51,7 +51,18 @@ impl Redactor {
                     *text = clean;
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
+            Value::Array(items) => {
+                // The words of a command: what an option that tells is followed by.
+                let mut is_behind_telling = false;
+                for item in items {
+                    let is_telling = item.as_str().is_some_and(is_telling_option);
+                    match is_behind_telling && !is_telling {
+                        true => self.redact_all(item),
+                        false => self.redact(item),
+                    }
+                    is_behind_telling = is_telling;
+                }
+            }
             Value::Object(fields) => {
                 let dirty = |name: &String| self.redact_text(name).is_some();
                 if fields.keys().any(dirty) {
@@ -159,6 +170,11 @@ fn is_id(text: &str) -> bool {
             .bytes()
             .skip(4)
             .all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
+}
+
+/// Whether the word behind this one is a secret: `--password`, `--api-key`.
+fn is_telling_option(word: &str) -> bool {
+    word.starts_with('-') && !word.contains('=') && is_telling(word)
 }
 
 /// Whatever its case, with `-` for `_`, and in the plural too. Every field of every entry is asked.
@@ -271,6 +287,22 @@ mod tests {
         assert!(deep.contains("1234"), "{deep}");
         let key = redacted(json!({"ghp_abcdefghijklmnopqrstuvwxyz0123456789": 1}));
         assert!(!key.contains("ghp_"), "{key}");
+    }
+
+    #[test]
+    fn tr_09_the_word_behind_a_telling_option_is_taken_out() {
+        let words =
+            json!({"argv": ["mysql", "--password", "hunter22", "--api-key", "hunter22", "app"]});
+        let clean = redacted(words);
+        assert!(!clean.contains("hunter22"), "{clean}");
+        assert!(clean.ends_with(",\"app\"]}"), "{clean}");
+        for words in [
+            json!(["rm", "-f", "password", "notes.txt"]),
+            json!(["login", "--token", "--verbose"]),
+            json!(["--tokens=5", "file"]),
+        ] {
+            assert!(!redacted(words.clone()).contains("redacted"), "{words}");
+        }
     }
 
     #[test]
