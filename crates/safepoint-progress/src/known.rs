@@ -103,11 +103,7 @@ impl Progress {
     }
 
     /// Finds what is remembered and no longer so, in every test.
-    fn compare_known(
-        &self,
-        writing: &mut Writing<'_>,
-        known: &Known,
-    ) -> Result<(), ProgressError> {
+    fn compare_known(&self, writing: &mut Writing<'_>, known: &Known) -> Result<(), ProgressError> {
         let id = &known.made.id;
         let (state, account, end) = self.as_kept(writing, id)?;
         debug_assert_eq!((state, account), (State::Active, known.account), "{id}");

@@ -26,11 +26,9 @@ CREATE TABLE trail_entries (
 ) STRICT;
 
 -- No index on id or time: times rise with seq, and an id begins with its time.
-CREATE INDEX trail_by_stream ON trail_entries (stream);
-
--- Kinds, actors and actions repeat, so an index entry for each would cost every
--- append and tell little: it is enough to know in which blocks of the trail one
--- occurs at all.
+-- Streams, kinds, actors and actions repeat, so an index entry for each would cost
+-- every append and tell little: it is enough to know in which blocks of the trail
+-- one occurs at all.
 CREATE TABLE trail_blocks (
     name TEXT NOT NULL,
     block INTEGER NOT NULL,

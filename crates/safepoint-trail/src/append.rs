@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use safepoint_model::{Clock, Digest, Entropy, EntryId, Frame, Timestamp, json, next_after};
 use safepoint_store::{
     AfterDurable, Blobs, Durability, Flow, Meanwhile, Seal, Sql, Store, StoreError, Value,
-    query_one,
 };
 
 use crate::blocks::Noted;
@@ -20,7 +19,7 @@ use crate::entry::{BLOB_FIELD, ENTRY_TAG, Fields, LARGEST_BODY};
 use crate::head::{Head, SignedHead};
 use crate::note::{PublicKey, Signer};
 use crate::redact::Redactor;
-use crate::rows::{COLUMNS, entry_at, read_entry};
+use crate::rows::{entry_at, last_of};
 use crate::stored::{StoredHead, write_head};
 use crate::tree::{self, Frontier};
 use crate::verify::Bad;
@@ -448,15 +447,7 @@ fn last_of_stream(
     witness: &Witness,
     stream: &Stream,
 ) -> Result<Option<Digest>, StoreError> {
-    let last = query_one(
-        sql,
-        &format!(
-            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 ORDER BY e.seq DESC LIMIT 1"
-        ),
-        &[Value::Text(stream.as_str())],
-        read_entry,
-    )?;
-    let Some(entry) = last else {
+    let Some(entry) = last_of(sql, stream)? else {
         return Ok(None);
     };
     // What is chained to is signed for: it must be what was signed before.

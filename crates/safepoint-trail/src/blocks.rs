@@ -1,7 +1,7 @@
-//! In which blocks of the trail each kind, actor and action occurs.
+//! In which blocks of the trail each stream, kind, actor and action occurs.
 //!
 //! A query reads only the blocks that have what it asks for; adding an entry
-//! costs nothing but for the first of its kind, actor or action in a block.
+//! costs nothing but for the first of its stream, kind, actor or action in a block.
 //! `trail verify` checks that none was taken out, for that would hide entries.
 
 use std::collections::HashSet;
@@ -11,11 +11,12 @@ use safepoint_store::{Sql, StoreError, Value, query_all};
 use crate::Entry;
 
 /// How many entries a block has.
-pub(crate) const BLOCK: u64 = 2_048;
+pub(crate) const BLOCK: u64 = 256;
 
 /// What is noted of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noting {
+    Stream,
     Kind,
     Actor,
     Action,
@@ -25,6 +26,7 @@ impl Noting {
     /// The name under which `text` is noted.
     pub(crate) fn name(self, text: &str) -> String {
         let what = match self {
+            Self::Stream => "stream",
             Self::Kind => "kind",
             Self::Actor => "actor",
             Self::Action => "action",
@@ -33,13 +35,33 @@ impl Noting {
     }
 }
 
+/// The tables in which the entries `e` of one stream are found.
+pub const STREAM_TABLES: &str = "trail_blocks b CROSS JOIN trail_entries e";
+
+/// The order of those entries, in a way the database sees.
+pub const STREAM_ORDER: &str = "b.block, e.seq";
+
+/// What holds for the entries of the stream `?1` from the place `?2` on.
+pub fn in_stream() -> String {
+    // The bounds of the block are the ones to search by: `+ 0` keeps SQLite from choosing `?2`.
+    format!(
+        "b.name = 'stream:' || CAST(?1 AS TEXT) AND b.block >= CAST(?2 AS BIGINT) / {BLOCK} AND {} \
+         AND e.stream = ?1 AND e.seq + 0 >= ?2",
+        in_block()
+    )
+}
+
+/// What holds for the entries `e` of a block `b`.
+pub(crate) fn in_block() -> String {
+    format!("e.seq >= b.block * {BLOCK} AND e.seq < (b.block + 1) * {BLOCK}")
+}
+
 /// What has been noted of the newest block.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     block: u64,
-    names: HashSet<String>,
-    /// The last entry's: most entries are like the one before.
-    last: [String; 3],
+    /// Streams, kinds, actors and actions.
+    texts: [HashSet<String>; 4],
 }
 
 impl Noted {
@@ -54,18 +76,16 @@ impl Noted {
         }
         let action = entry.action_id.as_ref().map_or("", |id| id.as_str());
         let texts = [
+            (Noting::Stream, entry.stream.as_str()),
             (Noting::Kind, entry.kind.as_str()),
             (Noting::Actor, entry.actor.as_str()),
             (Noting::Action, action),
         ];
-        for ((noting, text), last) in texts.into_iter().zip(&mut self.last) {
-            if text == last {
-                continue; // also: no action
-            }
-            text.clone_into(last);
-            let name = noting.name(text);
-            if !text.is_empty() && self.names.insert(name.clone()) {
-                insert(sql, &name, block)?;
+        for ((noting, text), noted) in texts.into_iter().zip(&mut self.texts) {
+            // An entry without an action has none.
+            if !text.is_empty() && !noted.contains(text) {
+                insert(sql, &noting.name(text), block)?;
+                noted.insert(text.to_owned());
             }
         }
         Ok(())
@@ -80,13 +100,20 @@ fn insert(sql: &mut dyn Sql, name: &str, block: u64) -> Result<(), StoreError> {
     .map(drop)
 }
 
-/// Every name that is noted for a block.
-pub(crate) fn names_in(sql: &mut dyn Sql, block: u64) -> Result<HashSet<Vec<u8>>, StoreError> {
+/// Every name that is noted for blocks from one up to another, with its block.
+pub(crate) fn names_in(
+    sql: &mut dyn Sql,
+    from: u64,
+    until: u64,
+) -> Result<HashSet<(u64, Vec<u8>)>, StoreError> {
     let names = query_all(
         sql,
-        "SELECT name FROM trail_blocks WHERE block = ?1",
-        &[number(block)],
-        |row| Ok(row.blob(0)?.to_owned()),
+        "SELECT block, name FROM trail_blocks WHERE block >= ?1 AND block < ?2",
+        &[number(from), number(until)],
+        |row| {
+            let block = u64::try_from(row.integer(0)?).unwrap_or(u64::MAX);
+            Ok((block, row.blob(1)?.to_owned()))
+        },
     )?;
     Ok(names.into_iter().collect())
 }

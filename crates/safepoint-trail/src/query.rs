@@ -140,33 +140,25 @@ impl Trail {
 
     /// The action whose id begins with `prefix`.
     pub fn find_action(&self, prefix: &str) -> Result<String, TrailError> {
-        let names = self.beginning_with(
-            "SELECT DISTINCT name FROM trail_blocks WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT 3",
-            &Noting::Action.name(prefix),
-        )?;
-        let ids = names
-            .into_iter()
-            .map(|name| name.replacen(&Noting::Action.name(""), "", 1))
-            .collect();
-        the_only(prefix, "action", ids)
+        the_only(prefix, "action", self.noted(Noting::Action, prefix)?)
     }
 
     /// The stream whose name begins with `prefix`.
     pub fn find_stream(&self, prefix: &str) -> Result<Stream, TrailError> {
-        let names = self.beginning_with(
-            "SELECT DISTINCT stream FROM trail_entries WHERE stream >= ?1 AND stream < ?2 ORDER BY stream LIMIT 3",
-            prefix,
-        )?;
+        let names = self.noted(Noting::Stream, prefix)?;
         let name = the_only(prefix, "session or workspace", names)?;
         name.parse()
             .map_err(|_| TrailError::NotFound(format!("session or workspace `{prefix}`")))
     }
 
-    fn beginning_with(&self, statement: &str, prefix: &str) -> Result<Vec<String>, TrailError> {
+    /// The first few of what is noted and begins with `prefix`.
+    fn noted(&self, noting: Noting, prefix: &str) -> Result<Vec<String>, TrailError> {
+        let begin = noting.name(prefix);
         // Ids are ASCII, so nothing that begins with it comes behind this.
-        let end = format!("{prefix}\u{7f}");
-        let bounds = [Value::Text(prefix), Value::Text(&end)];
-        let read = |row: &dyn Row| Ok(row.text(0)?.to_owned());
+        let end = format!("{begin}\u{7f}");
+        let bounds = [Value::Text(&begin), Value::Text(&end)];
+        let statement = "SELECT DISTINCT name FROM trail_blocks WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT 3";
+        let read = |row: &dyn Row| Ok(row.text(0)?.replacen(&noting.name(""), "", 1));
         let found = self
             .store()
             .read(|sql| query_all(sql, statement, &bounds, read))?;

@@ -53,14 +53,14 @@ impl Redactor {
             }
             Value::Array(items) => {
                 // The words of a command: what an option that tells is followed by.
-                let mut is_behind_telling = false;
+                let mut before = String::new();
                 for item in items {
-                    let is_telling = item.as_str().is_some_and(is_telling_option);
-                    match is_behind_telling && !is_telling {
+                    let word = item.as_str().unwrap_or_default().to_owned();
+                    match is_told_by(&before, &word) {
                         true => self.redact_all(item),
                         false => self.redact(item),
                     }
-                    is_behind_telling = is_telling;
+                    before = word;
                 }
             }
             Value::Object(fields) => {
@@ -172,9 +172,12 @@ fn is_id(text: &str) -> bool {
             .all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
-/// Whether the word behind this one is a secret: `--password`, `--api-key`.
-fn is_telling_option(word: &str) -> bool {
-    word.starts_with('-') && !word.contains('=') && is_telling(word)
+/// Whether a word is a secret by the one before it: `--password`, `--api-key`. How many
+/// `--max-tokens` is none, nor is another option that tells.
+fn is_told_by(before: &str, word: &str) -> bool {
+    let tells = |word: &str| word.starts_with('-') && !word.contains('=') && is_telling(word);
+    let is_count = before.ends_with('s') && word.bytes().all(|byte| byte.is_ascii_digit());
+    tells(before) && !tells(word) && !is_count
 }
 
 /// Whatever its case, with `-` for `_`, and in the plural too. Every field of every entry is asked.
@@ -298,7 +301,8 @@ mod tests {
         assert!(clean.ends_with(",\"app\"]}"), "{clean}");
         for words in [
             json!(["rm", "-f", "password", "notes.txt"]),
-            json!(["login", "--token", "--verbose"]),
+            json!(["agent", "--max-tokens", "500"]),
+            json!(["login", "--token", "--password"]),
             json!(["--tokens=5", "file"]),
         ] {
             assert!(!redacted(words.clone()).contains("redacted"), "{words}");

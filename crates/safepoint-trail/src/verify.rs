@@ -25,7 +25,7 @@ use crate::tree::Frontier;
 use crate::{Copy, Trail, TrailError};
 
 /// How many entries are checked at a time by one thread.
-const PIECE: u64 = blocks::BLOCK;
+const PIECE: u64 = 8 * blocks::BLOCK;
 
 /// The first entry that is not what it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -190,10 +190,10 @@ struct Piece {
     opened: Vec<(Vec<u8>, u64, Option<Digest>)>,
     /// The last hash of each stream in this piece.
     closed: HashMap<Vec<u8>, Digest>,
-    /// What should be noted for this piece, which is a block.
-    names: HashSet<Vec<u8>>,
-    /// Of the last entry: kind, actor and action, so that not each one looks into `names`.
-    last_names: [Vec<u8>; 3],
+    /// What should be noted, for each block of this piece.
+    names: HashSet<(u64, Vec<u8>)>,
+    /// Of the last entry: stream, kind, actor and action, so that not each one looks into `names`.
+    last_names: [Vec<u8>; 4],
     first_time: i64,
     last_time: i64,
     /// The first entry that differs from the hash outside, or has none there.
@@ -355,11 +355,17 @@ fn read_piece(trail: &Trail, from: u64, to: u64, witnessed: u64) -> Result<Piece
                 }
             },
         )?;
-        blocks::names_in(sql, from / blocks::BLOCK)
+        blocks::names_in(sql, from / blocks::BLOCK, to.div_ceil(blocks::BLOCK))
     })?;
-    if piece.bad.is_none() && !piece.names.is_subset(&noted) {
-        let reason = "a kind, actor or action from here on is missing from the table of blocks";
-        piece.bad = Some(Bad::at(from, reason));
+    let missing = piece
+        .names
+        .difference(&noted)
+        .map(|(block, _)| *block)
+        .min();
+    if let Some(block) = missing.filter(|_| piece.bad.is_none()) {
+        let reason =
+            "a stream, kind, actor or action from here on is missing from the table of blocks";
+        piece.bad = Some(Bad::at(block * blocks::BLOCK, reason));
     }
     let reached = from + piece.leaves.len() as u64;
     if piece.bad.is_none() && reached < to {
@@ -420,8 +426,12 @@ fn check_entry(
             Err(error) => return Err(format!("its body cannot be read: {error}")),
         }
     }
+    if seq.is_multiple_of(blocks::BLOCK) {
+        piece.last_names = Default::default();
+    }
     let texts = [
-        (&b"kind:"[..], fields.kind),
+        (&b"stream:"[..], fields.stream),
+        (b"kind:", fields.kind),
         (b"actor:", fields.actor),
         (b"action:", fields.action_id),
     ];
@@ -429,7 +439,8 @@ fn check_entry(
         if text != last.as_slice() {
             text.clone_into(last);
             if !text.is_empty() {
-                piece.names.insert([what, text].concat()); // an entry without an action has none
+                let name = [what, text].concat(); // an entry without an action has none
+                piece.names.insert((seq / blocks::BLOCK, name));
             }
         }
     }

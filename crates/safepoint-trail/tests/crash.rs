@@ -156,7 +156,7 @@ on_every_store! {
 
 #[test]
 fn tr_04_a_torn_last_write_is_not_tampering() {
-    for cut in [1, 23, 100, 4_095, 4_119, 4_120, 9_000] {
+    for cut in [1, 23, 100, 4_095, 4_119, 4_120, 8_000] {
         let room = Room::new(Database::Sqlite);
         // Killed with the last commit written, but not yet known to be on disk.
         let mut child = spawn(&room, "torn", 20, 1, "write.committed:9");

@@ -1,8 +1,11 @@
 //! Which signals were delivered, and which wait. A signal is named by the entry that tells of
 //! its emission: what it says is in the trail, and nowhere else.
 
+use std::collections::BTreeSet;
+
 use safepoint_model::{Timestamp, WorkspaceId};
 use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
+use safepoint_trail::{STREAM_ORDER, STREAM_TABLES, in_stream};
 
 use super::{optional, position};
 use crate::state::State;
@@ -10,7 +13,6 @@ use crate::state::State;
 /// The row of a delivery, and the entry that it says tells of it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredDelivery {
-    pub(crate) emission: u64,
     pub(crate) delivery: u64,
     /// The stream, the kind and the body of that entry, if there is one.
     pub(crate) told: Option<(String, String, String)>,
@@ -53,34 +55,39 @@ pub(crate) fn delivered_at(
     )
 }
 
-/// The rows that name an entry of a workspace as an emission, behind one of them: a page of
-/// them, in the order of the trail.
-pub(crate) fn deliveries_after(
+/// The row of a delivery, if there is one.
+pub(crate) fn delivery_row(
     sql: &mut dyn Sql,
-    id: &WorkspaceId,
-    emission: i64,
-    most: u32,
-) -> Result<Vec<StoredDelivery>, StoreError> {
-    query_all(
+    emission: u64,
+) -> Result<Option<StoredDelivery>, StoreError> {
+    query_one(
         sql,
-        &format!(
-            "SELECT e.seq, d.delivery, t.stream, t.kind, t.body FROM trail_entries e \
-             JOIN progress_deliveries d ON d.emission = e.seq LEFT JOIN trail_entries t ON t.seq = d.delivery \
-             WHERE e.stream = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT {most}"
-        ),
-        &[Value::Text(id.as_str()), Value::Integer(emission)],
+        "SELECT d.delivery, t.stream, t.kind, t.body FROM progress_deliveries d \
+         LEFT JOIN trail_entries t ON t.seq = d.delivery WHERE d.emission = ?1",
+        &[position(emission)],
         |row| {
             let text = |column| Ok::<_, StoreError>(row.optional_text(column)?.map(str::to_owned));
             Ok(StoredDelivery {
-                emission: place(row, 0)?,
-                delivery: place(row, 1)?,
-                told: match (text(2)?, text(3)?, text(4)?) {
+                delivery: place(row, 0)?,
+                told: match (text(1)?, text(2)?, text(3)?) {
                     (Some(stream), Some(kind), Some(body)) => Some((stream, kind, body)),
                     _ => None,
                 },
             })
         },
     )
+}
+
+/// The streams of entries that a row names as emissions and that are none.
+pub(crate) fn not_emitted(sql: &mut dyn Sql) -> Result<BTreeSet<String>, StoreError> {
+    let streams = query_all(
+        sql,
+        "SELECT DISTINCT e.stream FROM progress_deliveries d JOIN trail_entries e ON e.seq = d.emission \
+         WHERE e.kind <> 'signal_emitted'",
+        &[],
+        |row| Ok(row.text(0)?.to_owned()),
+    )?;
+    Ok(streams.into_iter().collect())
 }
 
 /// Puts a signal into the line before its parent, unless it stands there.
@@ -169,13 +176,20 @@ pub(crate) fn without_row(
 ) -> Result<Vec<(u64, Option<String>)>, StoreError> {
     query_all(
         sql,
-        "SELECT e.seq, n.body FROM trail_entries e \
-         LEFT JOIN trail_entries n ON n.seq = e.seq + 1 AND n.kind = 'signal_delivered' AND n.stream = ?2 \
-         WHERE e.stream = ?1 AND e.kind = 'signal_emitted' \
-         AND NOT EXISTS (SELECT 1 FROM progress_deliveries d WHERE d.emission = e.seq) \
-         AND NOT EXISTS (SELECT 1 FROM progress_waiting w WHERE w.parent = ?2 AND w.emission = e.seq) \
-         ORDER BY e.seq",
-        &[Value::Text(id.as_str()), Value::Text(parent.as_str())],
+        &format!(
+            "SELECT e.seq, n.body FROM {STREAM_TABLES} \
+             LEFT JOIN trail_entries n ON n.seq = e.seq + 1 AND n.kind = 'signal_delivered' AND n.stream = ?3 \
+             WHERE {} AND e.kind = 'signal_emitted' \
+             AND NOT EXISTS (SELECT 1 FROM progress_deliveries d WHERE d.emission = e.seq) \
+             AND NOT EXISTS (SELECT 1 FROM progress_waiting w WHERE w.parent = ?3 AND w.emission = e.seq) \
+             ORDER BY {STREAM_ORDER}",
+            in_stream()
+        ),
+        &[
+            Value::Text(id.as_str()),
+            Value::Integer(0),
+            Value::Text(parent.as_str()),
+        ],
         |row| Ok((place(row, 0)?, row.optional_text(1)?.map(str::to_owned))),
     )
 }
@@ -190,13 +204,20 @@ pub(crate) fn emitted_in(sql: &mut dyn Sql, emission: u64) -> Result<Option<Stri
     )
 }
 
-/// How much there is to compare of a workspace: the entries that tell of it.
+/// How much there is to compare of a workspace, about: each of its records has two entries, and
+/// each of its children's one.
 pub(crate) fn weight(sql: &mut dyn Sql, id: &WorkspaceId) -> Result<i64, StoreError> {
     let weight = query_one(
         sql,
-        "SELECT count(*) FROM trail_entries WHERE stream = ?1",
+        "SELECT (SELECT count(*) FROM progress_records WHERE workspace = ?1), \
+                (SELECT count(*) FROM progress_workspaces w JOIN progress_records r ON r.workspace = w.id WHERE w.parent = ?1)",
         &[Value::Text(id.as_str())],
-        |row| row.integer(0),
+        |row| {
+            Ok(row
+                .integer(0)?
+                .saturating_mul(2)
+                .saturating_add(row.integer(1)?))
+        },
     )?;
     Ok(weight.unwrap_or(0))
 }

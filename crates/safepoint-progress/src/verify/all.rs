@@ -2,7 +2,7 @@
 //! entry is compared with what is kept of its owner. Only after the trail itself was verified.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 
@@ -180,9 +180,10 @@ impl Part<'_> {
                     break;
                 }
             }
+            let not_emitted = table::not_emitted(sql)?;
             for (compare, fault) in &mut compares {
                 if fault.is_none() {
-                    *fault = compare.end(sql)?;
+                    *fault = compare.end(sql, &not_emitted)?;
                 }
             }
             let mut all = lost(sql, &page.unknown)?;
@@ -221,10 +222,14 @@ impl Comparing<'_> {
         }
     }
 
-    fn end(&mut self, sql: &mut dyn Sql) -> Result<Option<Fault>, ProgressError> {
+    fn end(
+        &mut self,
+        sql: &mut dyn Sql,
+        not_emitted: &BTreeSet<String>,
+    ) -> Result<Option<Fault>, ProgressError> {
         match self {
             Self::Workspace(compare) => {
-                let ended = compare.end(sql);
+                let ended = compare.end(sql, not_emitted);
                 fault_in(|reason| compare.unreadable(reason), ended)
             }
             Self::Task(compare) => {

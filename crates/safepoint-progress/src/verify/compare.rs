@@ -23,9 +23,7 @@ use crate::deliver::is_right_behind;
 use crate::record::{self, Record};
 use crate::signal::move_asked;
 use crate::state::{Standing, State};
-use crate::table::{
-    self, Made, OF_WORKSPACES, StoredBinding, StoredDelivery, StoredMove, StoredRecord,
-};
+use crate::table::{self, Made, OF_WORKSPACES, StoredBinding, StoredMove, StoredRecord};
 
 pub(super) const MISSING: &str = "it is in the trail, and not in the store";
 pub(super) const EXTRA: &str = "it is in the store, and not in the trail";
@@ -59,7 +57,6 @@ pub(super) struct Compare<'a> {
     moves: Rows<StoredMove>,
     bindings: Rows<StoredBinding>,
     records: Rows<StoredRecord>,
-    deliveries: Rows<StoredDelivery>,
     /// What the entry at hand says of rows that are compared by their marks.
     told: RowsTold,
     marked: Marked,
@@ -87,7 +84,6 @@ impl<'a> Compare<'a> {
             moves: Rows::new(most),
             bindings: Rows::new(most),
             records: Rows::new(most),
-            deliveries: Rows::new(most),
             told: RowsTold::new(),
             marked: Marked::new(id.as_str(), &OF_WORKSPACES),
             most,
@@ -165,8 +161,13 @@ impl<'a> Compare<'a> {
         Ok(held)
     }
 
-    /// Whether anything is kept that no entry told of.
-    pub(super) fn end(&mut self, sql: &mut dyn Sql) -> Result<Option<Fault>, ProgressError> {
+    /// Whether anything is kept that no entry told of. `not_emitted` are the streams of what is
+    /// said to be delivered and was never emitted.
+    pub(super) fn end(
+        &mut self,
+        sql: &mut dyn Sql,
+        not_emitted: &BTreeSet<String>,
+    ) -> Result<Option<Fault>, ProgressError> {
         if !self.began {
             return Ok(Some(self.fault(Subject::Workspace, None, EXTRA)));
         }
@@ -178,7 +179,7 @@ impl<'a> Compare<'a> {
             )*};
         }
         none_left!(moves: Move, bindings: Binding, records: Checkpoint);
-        if self.deliveries.next(sql, self.id)?.is_some() {
+        if not_emitted.contains(self.id.as_str()) {
             return Ok(Some(self.fault(Subject::Delivery, None, EXTRA)));
         }
         if let Err(extra) = self.marked.end(sql, self.most)? {
@@ -337,8 +338,7 @@ impl<'a> Compare<'a> {
             self.asked = Some(Asked { to, reason, seq });
         }
         self.add(Subject::Signal);
-        let is_its = |row: &StoredDelivery| row.emission == entry.seq;
-        let row = self.deliveries.next_if(sql, self.id, is_its)?;
+        let row = table::delivery_row(sql, entry.seq)?;
         let above = self
             .made
             .as_ref()
@@ -354,7 +354,7 @@ impl<'a> Compare<'a> {
         };
         let held = match row {
             None => true, // it waits, or its delivery stands right behind it
-            Some(row) if is_right_behind(row.emission, row.delivery) => false,
+            Some(row) if is_right_behind(entry.seq, row.delivery) => false,
             Some(row) => row.told.as_ref().map_or(Ok(false), is_told)?,
         };
         match held {

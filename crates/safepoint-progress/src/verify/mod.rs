@@ -171,7 +171,8 @@ fn compare_stream(
             from = entry.seq + 1;
         }
         if page.len() < PAGE as usize {
-            return compare.end(sql);
+            let not_emitted = table::not_emitted(sql)?;
+            return compare.end(sql, &not_emitted);
         }
     }
 }

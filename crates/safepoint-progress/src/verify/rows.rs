@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use safepoint_model::WorkspaceId;
 use safepoint_store::{Sql, StoreError};
 
-use crate::table::{self, StoredBinding, StoredDelivery, StoredMove, StoredRecord};
+use crate::table::{self, StoredBinding, StoredMove, StoredRecord};
 
 /// A row that has its place among those of a workspace.
 pub(super) trait Placed: Sized {
@@ -44,24 +44,6 @@ impl Placed for StoredRecord {
         most: u32,
     ) -> Result<Vec<Self>, StoreError> {
         table::records_after(sql, id, place.map(String::as_str), most)
-    }
-}
-
-impl Placed for StoredDelivery {
-    type Place = u64;
-
-    fn place(&self) -> u64 {
-        self.emission
-    }
-
-    fn after(
-        sql: &mut dyn Sql,
-        id: &WorkspaceId,
-        place: Option<&u64>,
-        most: u32,
-    ) -> Result<Vec<Self>, StoreError> {
-        let place = place.map_or(-1, |place| i64::try_from(*place).unwrap_or(i64::MAX));
-        table::deliveries_after(sql, id, place, most)
     }
 }
 
@@ -140,24 +122,11 @@ impl<T: Placed> Rows<T> {
         sql: &mut dyn Sql,
         id: &WorkspaceId,
     ) -> Result<Option<T>, StoreError> {
-        self.next_if(sql, id, |_| true)
-    }
-
-    /// The next row, if it is the one that is looked for; else it stays the next.
-    pub(super) fn next_if(
-        &mut self,
-        sql: &mut dyn Sql,
-        id: &WorkspaceId,
-        wanted: impl FnOnce(&T) -> bool,
-    ) -> Result<Option<T>, StoreError> {
         if self.page.is_empty() && !self.is_read {
             self.page = T::after(sql, id, self.behind.as_ref(), self.most)?.into();
             self.is_read = self.page.len() < self.most as usize;
             self.behind = self.page.back().map(T::place);
         }
-        match self.page.front().is_some_and(wanted) {
-            true => Ok(self.page.pop_front()),
-            false => Ok(None),
-        }
+        Ok(self.page.pop_front())
     }
 }

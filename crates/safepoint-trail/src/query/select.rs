@@ -4,7 +4,7 @@ use safepoint_model::Timestamp;
 use safepoint_store::{Sql, StoreError, Value, query_one};
 
 use super::Query;
-use crate::blocks::{BLOCK, Noting};
+use crate::blocks::{BLOCK, Noting, STREAM_TABLES, in_block};
 use crate::rows::COLUMNS;
 
 /// In which direction to read.
@@ -56,15 +56,20 @@ impl Range {
 
 /// The statement for a query, and its values.
 pub(super) fn select(query: &Query, order: Order, range: Range) -> (String, Vec<Owned>) {
-    // A stream leads to its entries; anything else to the blocks that have it.
+    // One thing that is wanted leads to the blocks that have it. Several streams have no one
+    // list of blocks, and the rest is in few of them.
+    let stream = match query.streams.as_slice() {
+        [only] => Some(only.as_str()),
+        _ => None,
+    };
     let block = [
-        (Noting::Action, &query.action),
-        (Noting::Kind, &query.kind),
-        (Noting::Actor, &query.actor),
+        (Noting::Stream, stream),
+        (Noting::Action, query.action.as_deref()),
+        (Noting::Kind, query.kind.as_deref()),
+        (Noting::Actor, query.actor.as_deref()),
     ]
     .into_iter()
-    .filter(|_| query.streams.is_empty())
-    .find_map(|(noting, wanted)| Some(noting.name(wanted.as_deref()?)));
+    .find_map(|(noting, wanted)| Some(noting.name(wanted?)));
     // With blocks, their bounds are the ones to search by: `+ 0` keeps SQLite from choosing these.
     let place = if block.is_some() {
         "e.seq + 0"
@@ -104,10 +109,8 @@ pub(super) fn select(query: &Query, order: Order, range: Range) -> (String, Vec<
     let (mut tables, mut sorting) = ("trail_entries e", format!("e.seq {direction}"));
     if let Some(name) = block {
         // CROSS, so that SQLite goes through the blocks and not through the entries.
-        tables = "trail_blocks b CROSS JOIN trail_entries e";
-        conditions.push(format!(
-            "e.seq >= b.block * {BLOCK} AND e.seq < (b.block + 1) * {BLOCK}"
-        ));
+        tables = STREAM_TABLES;
+        conditions.push(in_block());
         let block = |seq: i64| Owned::Integer(seq / i64::try_from(BLOCK).unwrap_or(i64::MAX));
         conditions.push(add("b.name", "=", Owned::Text(name)));
         conditions.push(add("b.block", ">=", block(range.from)));
