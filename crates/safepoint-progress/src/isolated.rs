@@ -170,6 +170,7 @@ fn actions_since(
         .into_iter()
         .filter(|action| action.time >= before.created && !told.contains(&action.id))
         .map(|action| action.id)
+        .filter(|action| matches!(state.has_recorded(action), Ok(true)))
         .collect();
     found.reverse();
     Ok(found)

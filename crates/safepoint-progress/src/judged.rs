@@ -1,8 +1,8 @@
 //! Rows that were found to be what was written, so that the same is not judged twice.
 //!
 //! A row is read each time, whole, and compared with the one that is remembered. Only when they
-//! are the same in every column is it not judged again: what was judged is the content, and
-//! nothing is ever believed of a row that was not read.
+//! are the same in every column is it not judged again: what was judged is the content. What need
+//! not even be read, since nothing can have changed, is in `known.rs`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -122,6 +122,7 @@ impl State {
         if let Some(latest) = latest.into_iter().next()
             && is_good(&latest, self.now())
             && is_same(&latest, &now)
+            && self.is_as_told(&latest)?
         {
             self.verify_with(&objects, &latest)?;
             return Ok(latest);

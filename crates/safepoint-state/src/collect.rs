@@ -43,7 +43,9 @@ impl State {
         let mut live = HashSet::new();
         let reader = objects.reader();
         for snapshot in &kept {
-            references(&reader, &snapshot.record, &mut live)?;
+            // Else what a genuine one refers to could be given away.
+            let told = self.find(snapshot.id.as_str())?;
+            references(&reader, &told.record, &mut live)?;
         }
         for record in self.journalled()? {
             references(&reader, &record, &mut live)?;

@@ -57,7 +57,7 @@ pub enum StateError {
         why: String,
     },
     /// The row of a checkpoint or an action is not the one that the trail tells of.
-    #[error("the {what} `{name}` was changed behind our back, and nothing was touched")]
+    #[error("the {what} `{name}` was changed behind our back")]
     Tampered {
         /// What it is.
         what: &'static str,

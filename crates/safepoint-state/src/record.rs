@@ -30,6 +30,9 @@ impl State {
         let Some(before) = recent.iter().find(fitting) else {
             return Ok(None);
         };
+        if !self.is_as_told(before)? {
+            return Ok(None); // as below
+        }
         let changes = match notable_changes(trees, before, snapshot) {
             // That an old checkpoint is damaged must not keep a new one from being made.
             Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(None),
@@ -51,6 +54,16 @@ impl State {
             after: snapshot.id.clone(),
             undoes: None,
         }))
+    }
+
+    /// Whether a snapshot from a list can be acted upon. One that somebody has changed is no
+    /// ground for another, and no reason to make none.
+    pub(crate) fn is_as_told(&self, listed: &Snapshot) -> Result<bool, StateError> {
+        match self.find(listed.id.as_str()) {
+            Ok(_) => Ok(true),
+            Err(StateError::Tampered { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Commits the snapshot, what was observed, and the entries that tell of both.

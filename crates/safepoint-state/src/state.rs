@@ -237,7 +237,14 @@ impl State {
             .read(|sql| snapshot::find_action(&self.trail, sql, prefix))
     }
 
-    /// What happened in a workspace, newest first.
+    /// Whether an action is recorded.
+    pub fn has_recorded(&self, action: &ActionId) -> Result<bool, StateError> {
+        self.trail
+            .store()
+            .read(|sql| snapshot::is_recorded(&self.trail, sql, action))
+    }
+
+    /// What happened in a workspace, newest first. To show: what is acted upon is found by its id.
     pub fn actions(&self, workspace: &Path, limit: u32) -> Result<Vec<Action>, StateError> {
         self.trail
             .store()

@@ -186,7 +186,11 @@ impl WriteConnection for Sqlite {
         // Without an answer nothing is assumed.
         let version = query_one(self, "PRAGMA data_version", &[], |row| row.integer(0));
         let version = version.ok().flatten();
-        *self.last_error.borrow_mut() = None;
+        if let Some(error) = self.last_error.borrow_mut().take()
+            && !self.is_open()
+        {
+            return Err(error); // some failures end the transaction
+        }
         let known = std::mem::replace(&mut self.version, version);
         Ok(match version.is_some() && version == known {
             true => Meanwhile::Untouched,

@@ -706,6 +706,47 @@ on_every_store! {
         assert_eq!(ids(&store).unwrap(), (1..=20).collect::<Vec<_>>());
     }
 
+    fn store_a_seal_hears_whether_others_have_written(room: Room) {
+        #[derive(Default)]
+        struct Listening(Mutex<Vec<Meanwhile>>);
+        impl Seal for Listening {
+            fn begun(&self, _: &mut dyn Sql, meanwhile: Meanwhile) -> Result<(), StoreError> {
+                self.0.lock().unwrap().push(meanwhile);
+                Ok(())
+            }
+            fn member_kept(&self) {}
+            fn member_undone(&self) {}
+            fn before_commit(&self, _: &mut dyn Sql) -> Result<AfterDurable, StoreError> {
+                Ok(Box::new(|| Ok(())))
+            }
+            fn committed(&self) {}
+            fn rolled_back(&self) {}
+        }
+        let (ours, theirs) = (with_notes(&room), room.store());
+        let listening = Arc::new(Listening::default());
+        ours.seal_with(listening.clone());
+        let heard = |store: &Store, id: i64| {
+            add(store, id).unwrap();
+            listening.0.lock().unwrap().last().copied().unwrap()
+        };
+        heard(&ours, 1);
+        let untouched = match room.database() {
+            testkit::Database::Sqlite => Meanwhile::Untouched,
+            testkit::Database::Postgres => Meanwhile::Unknown, // nobody can tell
+        };
+        assert_eq!(heard(&ours, 2), untouched);
+        // A failure and a look change nothing.
+        ours.write(Durability::Sync, |_| Err::<(), _>(StoreError::seal(Refused(1)))).unwrap_err();
+        ids(&ours).unwrap();
+        assert_eq!(heard(&ours, 3), untouched);
+        add(&theirs, 4).unwrap();
+        assert_eq!(heard(&ours, 5), Meanwhile::Unknown);
+        assert_eq!(heard(&ours, 6), untouched);
+        // Somebody with a connection of their own, who knows nothing of seals.
+        room.tamper("INSERT INTO notes (id, text) VALUES (7, 'x')");
+        assert_eq!(heard(&ours, 8), Meanwhile::Unknown);
+    }
+
     fn store_the_first_seal_stays(room: Room) {
         let store = with_notes(&room);
         let first = Recorder::attach(&store, Refuses::Nothing);

@@ -1,9 +1,10 @@
 //! Adding entries: inside the transaction that makes the change they tell of.
 //!
 //! The trail takes part in every transaction of its store as its
-//! [`Seal`]: when one begins, the tip is read; entries are chained and hashed
-//! as they come; before the commit the new head is signed and written beside
-//! them; once the commit is on disk, the copy outside the database follows.
+//! [`Seal`]: when one begins, the tip is read, unless nobody can have moved it;
+//! entries are chained and hashed as they come; before the commit the new head
+//! is signed and written beside them; once the commit is on disk, the copy
+//! outside the database follows.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,7 +4,7 @@
 
 use safepoint_model::Timestamp;
 use safepoint_store::{Durability, Flow};
-use safepoint_trail::{FieldFilter, Query, Trail, TrailError};
+use safepoint_trail::{FieldFilter, Query, Stream, Trail, TrailError, newest_of, page_of};
 use testkit::{Room, draft, on_every_store};
 
 /// A hundred entries, a second apart, that differ in everything that can be asked for.
@@ -39,6 +39,49 @@ fn at(second: i64) -> Option<Timestamp> {
 }
 
 on_every_store! {
+    fn tr_08_a_stream_is_found_in_whatever_blocks_it_is(room: Room) {
+        let trail = room.trail();
+        // One that is everywhere, one that is seldom, one that ends early, one that begins late.
+        let of = |number: u64| match number {
+            0 | 300 | 301 | 1_100 => "seldom",
+            1..40 => "early",
+            900.. => "late",
+            _ => "often",
+        };
+        let added: Result<(), TrailError> = trail.write(Durability::Sync, |writing| {
+            (0..1_200).try_for_each(|number| writing.append(draft(of(number), number as usize)).map(drop))
+        });
+        added.unwrap();
+        let trail = room.trail(); // which remembers nothing
+        for name in ["seldom", "early", "late", "often", "never"] {
+            let stream: Stream = name.parse().unwrap();
+            // Entry `number` stands at place `number + 1`.
+            let expected: Vec<u64> = (0..1_200).filter(|n| of(*n) == name).map(|n| n + 1).collect();
+            let query = Query { streams: vec![stream.clone()], ..Query::default() };
+            assert_eq!(places(&trail, &query), expected, "{name}");
+            assert_eq!(trail.newest(&query, 2).unwrap(), expected.iter().rev().nth(1).copied().unwrap_or(1_201).min(1_201), "{name}");
+            let read = trail.store().read(|sql| {
+                let mut pages = Vec::new();
+                let mut from = 0;
+                loop {
+                    let page = page_of(sql, &stream, from, 7)?;
+                    let Some(last) = page.last() else { break };
+                    from = last.seq + 1;
+                    pages.extend(page.iter().map(|entry| entry.seq));
+                }
+                let newest = newest_of(sql, &stream, "tested")?.map(|entry| entry.seq);
+                Ok::<_, TrailError>((pages, newest, newest_of(sql, &stream, "other")?))
+            });
+            assert_eq!(read.unwrap(), (expected.clone(), expected.last().copied(), None), "{name}");
+        }
+        assert_eq!(trail.find_stream("sel").unwrap().as_str(), "seldom");
+        // Each goes on where it was.
+        for name in ["seldom", "early", "late", "often", "never"] {
+            trail.append(draft(name, 0), Durability::Sync).unwrap();
+        }
+        assert_eq!(trail.verify(|_| {}).unwrap().first_bad, None);
+    }
+
     fn tr_08_every_field_can_be_asked_for(room: Room) {
         let trail = filled(&room);
         let all = Query::default();

@@ -394,9 +394,23 @@ on_every_store! {
     }
 
     fn tr_04_hiding_entries_from_queries_is_found(room: Room) {
-        drop(room.filled_trail(3));
-        room.tamper("DELETE FROM trail_blocks WHERE name = 'kind:tested'");
-        expect_bad(&room, 0, "table of blocks");
+        for what in ["kind:tested", "actor:agent:test", "stream:%"] {
+            let room = Room::new(room.database());
+            drop(room.filled_trail(3));
+            room.tamper(&format!("DELETE FROM trail_blocks WHERE name LIKE '{what}'"));
+            expect_bad(&room, 0, "table of blocks");
+        }
+    }
+
+    fn tr_04_the_block_that_misses_something_is_named(room: Room) {
+        let trail = room.trail();
+        let added: Result<(), TrailError> = trail.write(Durability::Sync, |writing| {
+            (0..1_000).try_for_each(|number| writing.append(draft("s", number)).map(drop))
+        });
+        added.unwrap();
+        drop(trail);
+        room.tamper("DELETE FROM trail_blocks WHERE name = 'stream:s' AND block = 2");
+        expect_bad(&room, 512, "a stream");
     }
 
     fn tr_01_the_database_refuses_to_change_entries(room: Room) {

@@ -109,3 +109,91 @@ fn st_35_an_action_that_was_changed_is_not_undone() {
         );
     }
 }
+
+#[test]
+fn st_35_nor_is_it_when_it_is_the_last_one_or_what_was_undone() {
+    let env = env();
+    let first = checkpoint(&env, "first\n");
+    checkpoint(&env, "second\n");
+    checkpoint(&env, "third\n");
+    let actions = env.json(&["log"])["actions"].clone();
+    let last = actions[0]["action_id"].as_str().unwrap().to_owned();
+    let before = look(&env.project());
+    let exchange = |to: &str, id: &str| {
+        tamper(
+            &env,
+            &format!("UPDATE state_actions SET before_id = '{to}' WHERE action_id = '{id}'"),
+        );
+    };
+    let genuine = actions[0]["checkpoint_id"].as_str().unwrap().to_owned();
+    exchange(&first, &last);
+    refused(&env, &["undo"], 1, "STATE_TAMPERED");
+    assert_same(&before, &look(&env.project()));
+    // The others can still be looked at.
+    let seen = env.json(&["log"])["actions"].clone();
+    assert_eq!(
+        seen.as_array().unwrap().len(),
+        actions.as_array().unwrap().len()
+    );
+    exchange(&genuine, &last);
+    env.json(&["undo"]);
+    let undone = env.json(&["log"])["actions"][0]["action_id"].clone();
+    let before = look(&env.project());
+    exchange(&first, undone.as_str().unwrap());
+    refused(&env, &["redo"], 1, "STATE_TAMPERED");
+    assert_same(&before, &look(&env.project()));
+}
+
+#[test]
+fn st_20_what_was_changed_is_no_ground_for_an_action() {
+    for change in ["entry = entry - 1", "created = created - 1"] {
+        let env = env();
+        let old = checkpoint(&env, "kept\n");
+        tamper(
+            &env,
+            &format!("UPDATE state_snapshots SET {change} WHERE id = '{old}'"),
+        );
+        let ran = env.run(&["exec", "--no-tui", "--json", "--", "rm", "f"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let ran: Value = serde_json::from_str(&ran.stdout).unwrap();
+        env.json(&["undo", ran["action_id"].as_str().unwrap()]);
+        assert_eq!(
+            fs::read_to_string(env.project().join("f")).unwrap(),
+            "kept\n"
+        );
+    }
+}
+
+#[test]
+fn st_30_nothing_is_collected_while_a_row_is_not_as_the_trail_tells() {
+    let env = env();
+    let good = checkpoint(&env, "good\n");
+    let other = checkpoint(&env, "other\n");
+    let record = |from: &str| format!("(SELECT record FROM state_snapshots WHERE id = '{from}')");
+    tamper(
+        &env,
+        &format!(
+            "UPDATE state_snapshots SET record = {} WHERE id = '{good}'",
+            record(&other)
+        ),
+    );
+    refused(&env, &["gc"], 1, "STATE_TAMPERED");
+}
+
+#[test]
+fn st_20_a_row_that_cannot_be_read_or_names_another_entry_is_refused() {
+    for change in [
+        "record = 'x'".to_owned(),
+        // An entry that has the digest of a row, and tells of something else.
+        "entry = (SELECT max(entry) FROM state_actions)".to_owned(),
+    ] {
+        let env = env();
+        let good = checkpoint(&env, "good\n");
+        checkpoint(&env, "other\n");
+        tamper(
+            &env,
+            &format!("UPDATE state_snapshots SET {change} WHERE id = '{good}'"),
+        );
+        refused(&env, &["rollback", &good], 1, "STATE_TAMPERED");
+    }
+}

@@ -90,7 +90,7 @@ impl Passage<'_> {
             Some(id) => match self.state.find(id) {
                 Ok(snapshot) => Some(snapshot),
                 // It is told all the same; only what changed cannot be.
-                Err(StateError::NotFound { .. }) => None,
+                Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => None,
                 Err(error) => return Err(error.into()),
             },
         };

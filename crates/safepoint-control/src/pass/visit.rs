@@ -9,7 +9,7 @@ use safepoint_clients::Ended;
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, SessionId};
 use safepoint_state::path::TreePath;
-use safepoint_state::{Changed, Company, Errand, Share};
+use safepoint_state::{Changed, Company, Errand, Share, StateError};
 use safepoint_store::{Durability, fault};
 use serde_json::{Value, json};
 
@@ -364,15 +364,18 @@ impl Passage<'_> {
 
     /// What an action that has ended changed.
     fn told_by(&self, action: &ActionId) -> Result<Vec<TreePath>, ControlError> {
-        let action = match self.state.find_action(action.as_str()) {
-            Ok(action) => action,
-            Err(safepoint_state::StateError::NotFound { .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
+        let told = || {
+            let action = self.state.find_action(action.as_str())?;
+            let before = self.state.find(action.before.as_str())?;
+            let after = self.state.find(action.after.as_str())?;
+            self.state.changes_between(&before, &after)
         };
-        let before = self.state.find(action.before.as_str())?;
-        let after = self.state.find(action.after.as_str())?;
-        let changes = self.state.changes_between(&before, &after)?;
-        Ok(changes.into_iter().map(|change| change.path).collect())
+        match told() {
+            Ok(changes) => Ok(changes.into_iter().map(|change| change.path).collect()),
+            // Somebody else's row is no reason to keep an action from ending.
+            Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

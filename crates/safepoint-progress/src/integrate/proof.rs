@@ -39,9 +39,11 @@ impl Progress {
             .and_then(|snapshot| state.verify(&snapshot));
         let (wrong, detail) = match whole {
             Ok(_) => return Ok(proved),
-            Err(error @ (StateError::Damaged { .. } | StateError::NotIdentical { .. })) => {
-                (Wrong::HashMismatch, error.to_string())
-            }
+            Err(
+                error @ (StateError::Damaged { .. }
+                | StateError::NotIdentical { .. }
+                | StateError::Tampered { .. }),
+            ) => (Wrong::HashMismatch, error.to_string()),
             Err(error @ (StateError::Missing { .. } | StateError::NotFound { .. })) => {
                 (Wrong::ProofMissing, error.to_string())
             }

@@ -70,11 +70,12 @@ impl Progress {
         if self.verify(&one.source)?.first_bad.is_some() {
             return Ok(None); // nothing is done with what is not as the trail tells
         }
-        let mut done = one
-            .actions
-            .iter()
-            .filter(|action| state.find_action(action.as_str()).is_ok());
-        let done = done.next_back();
+        let mut done = None;
+        for action in &one.actions {
+            if state.has_recorded(action)? {
+                done = Some(action);
+            }
+        }
         let stale = self.trail.store().read(|sql| is_stale(sql, one))?;
         if stale {
             self.trail.write(Durability::Sync, |writing| {

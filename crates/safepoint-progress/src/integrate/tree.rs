@@ -194,7 +194,7 @@ impl Progress {
         by: &Actor,
     ) -> Result<Integration, ProgressError> {
         let one = &bringing.integration;
-        if state.find_action(bringing.errand.id.as_str()).is_ok() {
+        if state.has_recorded(&bringing.errand.id)? {
             return self.conclude(one, by); // it was done all the same
         }
         if let StateError::Conflict { conflicts } = &error {

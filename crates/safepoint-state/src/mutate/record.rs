@@ -222,9 +222,7 @@ impl State {
         error: &StateError,
         progress: &Progress,
     ) -> Result<(), StateError> {
-        let known =
-            |sql: &mut dyn safepoint_store::Sql| snapshot::action_exists(sql, &secured.action);
-        if self.trail.store().read(known)? {
+        if self.has_recorded(&secured.action)? {
             return Ok(()); // it is recorded: what failed came after that, and is told
         }
         let touched = self.is_touched(workspace);

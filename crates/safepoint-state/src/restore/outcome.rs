@@ -107,7 +107,7 @@ impl State {
             _ => Kind::fixed("rolled_back"),
         };
         self.trail.write(Durability::Sync, |writing| {
-            if snapshot::action_exists(writing.sql(), &action.id)? {
+            if snapshot::is_recorded(&self.trail, writing.sql(), &action.id)? {
                 return Ok(()); // a crash came between this and the end of the journal
             }
             self.record_in(writing, &after)?;

@@ -151,10 +151,7 @@ impl State {
         journal: Journal,
         progress: &Progress,
     ) -> Result<End, StateError> {
-        let known = |sql: &mut dyn safepoint_store::Sql| {
-            crate::snapshot::action_exists(sql, &journal.action)
-        };
-        if self.trail.store().read(known)? {
+        if self.has_recorded(&journal.action)? {
             // The crash came between the record and the end of the journal: whatever was
             // changed since came after it.
             stage::clear(&workspace.root)?;
@@ -207,10 +204,7 @@ impl State {
         mutating: &Mutating,
         progress: &Progress,
     ) -> Result<End, StateError> {
-        let known = |sql: &mut dyn safepoint_store::Sql| {
-            crate::snapshot::action_exists(sql, &journal.action)
-        };
-        if self.trail.store().read(known)? {
+        if self.has_recorded(&journal.action)? {
             // The crash came between the record and the end of the journal.
             journal.remove(&self.journal_directory())?;
             return Ok(End::Finished);

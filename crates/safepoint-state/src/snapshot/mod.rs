@@ -11,11 +11,9 @@ use serde::{Deserialize, Serialize};
 
 pub use id::SnapshotId;
 pub use table::{Action, COMPONENT, Selection, keep};
-pub(crate) use table::{
-    action_exists, actions, delete, insert, insert_action, list, set_pinned, spend,
-};
+pub(crate) use table::{actions, delete, insert, insert_action, list, set_pinned, spend};
 pub use told::prove;
-pub(crate) use told::{find, find_action, of_action, of_snapshot, text_of};
+pub(crate) use told::{find, find_action, is_recorded, of_action, of_snapshot, text_of};
 
 use crate::part::Part;
 use crate::tree::{Moment, Subtree};

@@ -172,7 +172,7 @@ fn by_prefix<T>(
     column: &str,
     columns: &str,
     prefix: &str,
-    read: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+    mut read: impl FnMut(&dyn Row) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
     if prefix.is_empty()
         || !prefix
@@ -180,6 +180,15 @@ fn by_prefix<T>(
             .all(|c| c.is_ascii_alphanumeric() || c == b'_')
     {
         return Ok(Vec::new());
+    }
+    let exactly = query_all(
+        sql,
+        &format!("SELECT {columns} FROM {table} WHERE {column} = ?1"),
+        &[Value::Text(prefix)],
+        &mut read,
+    )?;
+    if !exactly.is_empty() {
+        return Ok(exactly); // whatever else begins so
     }
     let end = format!("{prefix}\u{7f}");
     query_all(
@@ -304,16 +313,6 @@ pub(crate) fn actions(
     )?)
 }
 
-pub(crate) fn action_exists(sql: &mut dyn Sql, id: &ActionId) -> Result<bool, StateError> {
-    let found = query_one(
-        sql,
-        "SELECT number FROM state_actions WHERE action_id = ?1",
-        &[Value::Text(id.as_str())],
-        |row| row.integer(0),
-    )?;
-    Ok(found.is_some())
-}
-
 fn path(row: &dyn Row, column: usize) -> Result<PathBuf, StoreError> {
     let bytes = row.bytes(column)?.unwrap_or_default();
     Ok(PathBuf::from(OsStr::from_bytes(bytes)))
@@ -325,8 +324,8 @@ fn wrong(column: usize, expected: &'static str) -> StoreError {
 
 fn read_snapshot(row: &dyn Row) -> Result<Snapshot, StoreError> {
     let id = row.text(0)?;
-    let record = Record::read(id, row.text(5)?)
-        .map_err(|error| StoreError::corrupted("state_snapshots", error.to_string()))?;
+    let record =
+        Record::read(id, row.text(5)?).map_err(|_| wrong(5, "the record of a checkpoint"))?;
     Ok(Snapshot {
         id: id
             .parse()

@@ -1,19 +1,20 @@
 //! A row of a checkpoint or an action is acted upon only when the trail tells of it.
 //!
 //! The entry that tells of a row has its digest, and the row knows the place of that entry. What
-//! somebody wrote into the tables behind our back has no such entry. Whether the entry itself
-//! was signed is for `trail verify`. How long a checkpoint is kept, whether it is pinned and what
+//! somebody wrote into the tables behind our back has no such entry. How long a checkpoint is kept, whether it is pinned and what
 //! it was spent on change later, and are not part of it.
 
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use safepoint_model::{ActionId, Digest, Frame};
-use safepoint_store::Sql;
+use safepoint_store::{Sql, StoreError};
 use safepoint_trail::{Trail, entry_at};
 use serde::Deserialize;
 
 use super::{Action, Record, Snapshot, SnapshotId, table};
 use crate::StateError;
+use crate::state::stream;
 
 const SNAPSHOT_TAG: &str = "safepoint/checkpoint-row/v1";
 const ACTION_TAG: &str = "safepoint/action-row/v1";
@@ -74,35 +75,72 @@ pub(crate) fn of_action(action: &Action) -> Digest {
     frame.digest()
 }
 
+/// The kinds of entries that tell of the row of an action.
+const OF_ACTIONS: [&str; 10] = [
+    "action_observed",
+    "action_done",
+    "mutation_done",
+    "mutation_unknown",
+    "mutation_rolled_back",
+    "roll_back_failed",
+    "rolled_back",
+    "undone",
+    "redone",
+    "work_brought",
+];
+
 impl<T> Told<T> {
-    /// The row, if the trail tells of it.
+    /// The row, if an entry of the trail that is of one of these kinds tells of it, in the stream
+    /// of its directory.
     fn proved(
         self,
         trail: &Trail,
         sql: &mut dyn Sql,
-        what: &'static str,
-        name: impl FnOnce(&T) -> String,
-    ) -> Result<T, StateError> {
+        kinds: &[&str],
+        directory: impl FnOnce(&T) -> &Path,
+    ) -> Result<Option<T>, StateError> {
         let entry = match u64::try_from(self.entry) {
             Ok(place) => entry_at(sql, place)?,
             Err(_) => None,
         };
-        let said: Option<Said> = match &entry {
-            Some(entry) => serde_json::from_str(&trail.whole_body(&entry.body)?).ok(),
-            None => None,
-        };
-        if said.is_none_or(|said| said.row != self.digest) {
-            let name = name(&self.row);
-            return Err(StateError::Tampered { what, name });
+        let stream = stream(directory(&self.row));
+        let right =
+            entry.filter(|entry| kinds.contains(&entry.kind.as_str()) && entry.stream == stream);
+        let Some(entry) = right else { return Ok(None) };
+        if !trail.is_genuine(&entry)? {
+            return Ok(None);
         }
-        Ok(self.row)
+        let said: Option<Said> = serde_json::from_str(&trail.whole_body(&entry.body)?).ok();
+        Ok(said
+            .is_some_and(|said| said.row == self.digest)
+            .then_some(self.row))
+    }
+}
+
+fn tampered(what: &'static str, name: &str) -> StateError {
+    let name = name.to_owned();
+    StateError::Tampered { what, name }
+}
+
+/// What was found; a row that cannot be read was not written by us.
+fn readable<T>(
+    found: Result<T, StateError>,
+    what: &'static str,
+    name: &str,
+) -> Result<T, StateError> {
+    match found {
+        Err(StateError::Store(StoreError::Column { .. })) => Err(tampered(what, name)),
+        other => other,
     }
 }
 
 /// The one checkpoint whose id begins with `prefix`, as the trail tells of it.
 pub(crate) fn find(trail: &Trail, sql: &mut dyn Sql, prefix: &str) -> Result<Snapshot, StateError> {
-    let found = table::find(sql, prefix)?;
-    found.proved(trail, sql, "checkpoint", |row| row.id.to_string())
+    let what = "checkpoint";
+    let found = readable(table::find(sql, prefix), what, prefix)?;
+    let name = found.row.id.to_string();
+    let proved = found.proved(trail, sql, &["checkpoint_created"], |row| &row.workspace)?;
+    proved.ok_or_else(|| tampered(what, &name))
 }
 
 /// The one action whose id begins with `prefix`, as the trail tells of it.
@@ -111,8 +149,24 @@ pub(crate) fn find_action(
     sql: &mut dyn Sql,
     prefix: &str,
 ) -> Result<Action, StateError> {
-    let found = table::find_action(sql, prefix)?;
-    found.proved(trail, sql, "action", |row| row.id.to_string())
+    let what = "action";
+    let found = readable(table::find_action(sql, prefix), what, prefix)?;
+    let name = found.row.id.to_string();
+    let proved = found.proved(trail, sql, &OF_ACTIONS, |row| &row.workspace)?;
+    proved.ok_or_else(|| tampered(what, &name))
+}
+
+/// Whether an action is recorded. A row of it that the trail does not tell of is an error.
+pub(crate) fn is_recorded(
+    trail: &Trail,
+    sql: &mut dyn Sql,
+    id: &ActionId,
+) -> Result<bool, StateError> {
+    match find_action(trail, sql, id.as_str()) {
+        Ok(_) => Ok(true),
+        Err(StateError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Refuses a checkpoint that is not there, or not as the trail tells of it.

@@ -99,7 +99,8 @@ fn document(
             }));
             Some(changes)
         }
-        Err(StateError::NotFound { .. }) => None, // collected
+        // Collected, or changed behind our back: one of them must not hide the others.
+        Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => None,
         Err(error) => return Err(error.into()),
     };
     Ok(ActionDocument {

@@ -36,6 +36,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             what: "roll back or undo to take back in",
             name: workspace.root.display().to_string(),
         })?;
+    let action = state.find_action(action.id.as_str())?; // as the trail tells of it
     let goal = Goal::Without {
         action: &action,
         verb: "redo",

@@ -39,7 +39,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
                 .filter(|one| !redone.contains(&one.id))
                 .filter_map(|one| one.undoes.clone())
                 .collect();
-            actions
+            let last = actions
                 .into_iter()
                 .find(|one| {
                     one.undoes.is_none() && one.before != one.after && !undone.contains(&one.id)
@@ -47,7 +47,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
                 .ok_or_else(|| StateError::NotFound {
                     what: "action to undo in",
                     name: workspace.root.display().to_string(),
-                })?
+                })?;
+            state.find_action(last.id.as_str())? // as the trail tells of it
         }
     };
     let workspace = context.workspace_at(&action.workspace)?;

@@ -193,7 +193,8 @@ impl Audit {
     ) -> Result<(), CliError> {
         let action = match state.find_action(id) {
             Ok(action) => Some(action),
-            Err(StateError::NotFound { .. }) => None, // it failed, or was never recorded
+            // It failed, was never recorded, or is not what the trail tells.
+            Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => None,
             Err(error) => return Err(error.into()),
         };
         let known = self.changes.len();
@@ -249,7 +250,7 @@ impl Audit {
             .and_then(|before| Ok((before, state.find(action.after.as_str())?)));
         let (before, after) = match sides {
             Ok(sides) => sides,
-            Err(StateError::NotFound { .. }) => return Ok(false),
+            Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => return Ok(false),
             Err(error) => return Err(error.into()),
         };
         for change in state.changes_between(&before, &after)? {
