@@ -165,7 +165,7 @@ fn st_20_what_was_changed_is_no_ground_for_an_action() {
 }
 
 #[test]
-fn st_30_nothing_is_collected_while_a_row_is_not_as_the_trail_tells() {
+fn st_17_nothing_is_collected_while_a_row_is_not_as_the_trail_tells() {
     let env = env();
     let good = checkpoint(&env, "good\n");
     let other = checkpoint(&env, "other\n");
