@@ -112,7 +112,7 @@ impl Progress {
             (true, Some(seen)) => Directory::Seen(seen),
             (true, None) => Directory::Unseen,
         };
-        let place = Place {
+        let setting = Setting {
             made: &made,
             agent,
             directory,
@@ -120,7 +120,7 @@ impl Progress {
         };
         let key = request.key.as_ref();
         let outcome = match asked.and_then(|asked| usable(key).map(|()| asked)) {
-            Ok(asked) => self.attempt(writing, &place, asked, key, handing)?,
+            Ok(asked) => self.attempt(writing, &setting, asked, key, handing)?,
             Err(rejection) => Err(rejection),
         };
         if let Err(rejection) = &outcome {
@@ -142,17 +142,17 @@ impl Progress {
     fn attempt(
         &self,
         writing: &mut Writing<'_>,
-        place: &Place<'_>,
+        setting: &Setting<'_>,
         mut asked: Asked,
         key: Option<&RequestKey>,
         handing: &mut Handing,
     ) -> Result<Result<Record, Rejection>, ProgressError> {
-        let Place {
+        let Setting {
             made,
             directory,
             known,
             ..
-        } = *place;
+        } = *setting;
         if let Some(key) = key
             && let Some(first) = table::keyed(writing.sql(), &made.id, &key.key)?
         {
@@ -241,7 +241,7 @@ impl Progress {
         if let Some(account) = account {
             let known = Known {
                 made: Arc::clone(made),
-                agent: place.agent,
+                agent: setting.agent,
                 has_directory: !matches!(directory, Directory::None),
                 taxonomy,
                 account,
@@ -350,7 +350,7 @@ pub(crate) fn request_mark(key: &str, digest: &[u8]) -> Digest {
 }
 
 /// Where a record is to be made.
-struct Place<'a> {
+struct Setting<'a> {
     made: &'a Arc<Made>,
     /// The digest of the token that counts.
     agent: Option<Digest>,

@@ -94,7 +94,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         for document in exporter.add(entry)? {
             sink.take(context, &document)?;
         }
-        Ok(Flow::More)
+        Ok(match sink.is_heard(context) {
+            true => Flow::More,
+            false => Flow::Enough,
+        })
     })?;
     for document in exporter.finish()? {
         sink.take(context, &document)?;
@@ -135,6 +138,11 @@ impl Sink {
             batch: arguments.batch,
             documents: 0,
         })
+    }
+
+    /// Whether anybody gets what comes next.
+    fn is_heard(&self, context: &Context) -> bool {
+        !matches!(self.place, Place::Console) || context.console.is_heard()
     }
 
     fn begin(&mut self, context: &mut Context) -> Result<(), CliError> {
