@@ -15,8 +15,8 @@ use safepoint_progress::integrate::Strategy;
 use safepoint_progress::rejection::Reason;
 use safepoint_progress::state::State;
 use safepoint_progress::{PlaceKind, ProgressError, Unheld, checkpoint_in, remove_apart};
+use safepoint_state::Selection;
 use safepoint_state::objects::Mode;
-use safepoint_state::{Selection, StateError};
 use scene::{Scene, ada, body, claimed, directory, wish, write};
 use serde_json::json;
 use testkit::on_every_store;
@@ -170,7 +170,10 @@ on_every_store! {
         assert!(!verified.valid, "{verified:?}");
         assert_eq!(scene.progress.recover().unwrap().workspaces_failed, 1);
         let taken = scene.integrate(&wish(id, Strategy::Direct));
-        assert!(matches!(taken, Err(ProgressError::State(StateError::Tampered { .. }))), "{taken:?}");
+        assert!(matches!(taken, Err(ProgressError::Tampered { .. })), "{taken:?}");
+        let told = room.entries(&scene.trail);
+        let rejected = |body: &str| body.contains(r#""action_taken":"rejected""#);
+        assert!(told.iter().any(|entry| entry.kind.as_str() == "integrity_violation" && rejected(&entry.body)));
         assert_eq!(scene.read("a"), "1\n");
     }
 
