@@ -29,6 +29,10 @@ CREATE TABLE trail_entries (
 -- Streams, kinds, actors and actions repeat, so an index entry for each would cost
 -- every append and tell little: it is enough to know in which blocks of the trail
 -- one occurs at all.
+-- PostgreSQL has one for streams all the same: without it, it would look through all
+-- entries for those of one block, and here a page more is not what an append waits for.
+CREATE INDEX trail_by_stream ON trail_entries (stream, seq);
+
 CREATE TABLE trail_blocks (
     name TEXT NOT NULL,
     block BIGINT NOT NULL,
