@@ -110,21 +110,32 @@ impl Progress {
                 return delivered;
             };
             // One that cannot be told does not keep the others from being told.
-            let now = self.deliver_if_heard(&parent);
+            let now = match parent.parse() {
+                Ok(parent) => self.deliver_if_heard(&parent),
+                Err(_) => self.clear_line(&parent),
+            };
             delivered = delivered.and_then(|before| Ok(before + now?));
             after = parent;
         }
     }
 
     /// The same for one parent. Reads only, when it cannot take anything.
-    fn deliver_if_heard(&self, parent: &str) -> Result<usize, ProgressError> {
-        let parent = table::parsed(parent, 0)?;
-        let read = |sql: &mut dyn Sql| table::standing(sql, &parent);
+    fn deliver_if_heard(&self, parent: &WorkspaceId) -> Result<usize, ProgressError> {
+        let read = |sql: &mut dyn Sql| table::standing(sql, parent);
         let (standing, _) = self.trail.store().read(read)?;
         match standing.state.holds_signals() {
             true => Ok(0),
-            false => self.deliver_to(&parent),
+            false => self.deliver_to(parent),
         }
+    }
+
+    /// Takes a line away that somebody else has put before what is no workspace. It is no record
+    /// of anything.
+    fn clear_line(&self, parent: &str) -> Result<usize, ProgressError> {
+        self.trail.write(DELIVERY, |writing| {
+            table::no_line(writing.sql(), parent)?;
+            Ok(0)
+        })
     }
 
     /// Delivers what waits for one parent, if it can take it.
@@ -153,7 +164,7 @@ impl Progress {
         }
         if state.is_terminal() {
             // Nobody is there to be told any more: they stay emitted, and are not looked at again.
-            table::no_line(writing.sql(), parent)?;
+            table::no_line(writing.sql(), parent.as_str())?;
             return Ok(0);
         }
         let waiting = table::in_line(writing.sql(), parent, AT_ONCE)?;

@@ -93,7 +93,17 @@ impl Progress {
         {
             return Ok(Some(next.time));
         }
-        Ok(table::delivered_at(sql, emission)?)
+        let Some(place) = table::delivery_of(sql, emission)? else {
+            return Ok(None);
+        };
+        let told = match u64::try_from(place) {
+            Ok(place) => entry_at(sql, place)?,
+            Err(_) => None,
+        };
+        match told {
+            Some(told) if self.delivered_in(&told)? == Some(emission) => Ok(Some(told.time)),
+            _ => Ok(None), // a row that no entry tells of says nothing
+        }
     }
 
     /// What a workspace emitted, what its parent was never told, and what stands in no line.

@@ -9,7 +9,9 @@ use safepoint_model::{ActionId, WorkspaceId};
 use safepoint_state::path;
 use safepoint_state::scope::Scope;
 use safepoint_state::tree::ChangeKind;
-use safepoint_state::{Note, Origin, Snapshot, SnapshotId, State, Wanted, automatic_expiry};
+use safepoint_state::{
+    Note, Origin, Snapshot, SnapshotId, State, StateError, Wanted, automatic_expiry,
+};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream};
 use serde_json::json;
@@ -165,14 +167,18 @@ fn actions_since(
         .into_iter()
         .flat_map(|record| record.actions)
         .collect();
-    let mut found: Vec<ActionId> = state
-        .actions(&place.path, MOST_ACTIONS)?
-        .into_iter()
-        .filter(|action| action.time >= before.created && !told.contains(&action.id))
-        .map(|action| action.id)
-        .filter(|action| matches!(state.has_recorded(action), Ok(true)))
-        .collect();
-    found.reverse();
+    let mut found = Vec::new();
+    for action in state.actions(&place.path, MOST_ACTIONS)?.into_iter().rev() {
+        if action.time < before.created || told.contains(&action.id) {
+            continue;
+        }
+        match state.has_recorded(&action.id) {
+            Ok(true) => found.push(action.id),
+            // No record names what the trail does not tell of.
+            Ok(false) | Err(StateError::Tampered { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(found)
 }
 

@@ -26,16 +26,16 @@ CREATE TABLE trail_entries (
 );
 
 -- No index on id or time: times rise with seq, and an id begins with its time.
--- Streams, kinds, actors and actions repeat, so an index entry for each would cost
--- every append and tell little: it is enough to know in which blocks of the trail
--- one occurs at all.
--- PostgreSQL has one for streams all the same: without it, it would look through all
--- entries for those of one block, and here a page more is not what an append waits for.
+-- What is chained to, and what rows are judged by, is the newest entry of a stream: it is
+-- found in the entries themselves, which are signed, and in nothing that could be emptied.
 CREATE INDEX trail_by_stream ON trail_entries (stream, seq);
 
+-- Kinds, actors and actions repeat, so an index entry for each would cost every
+-- append and tell little: it is enough to know in which blocks of the trail one
+-- occurs at all.
 CREATE TABLE trail_blocks (
     name TEXT NOT NULL,
-    block BIGINT NOT NULL,
+    block BIGINT NOT NULL CHECK (block BETWEEN 0 AND 36028797018963966),
     PRIMARY KEY (name, block)
 );
 CREATE INDEX trail_blocks_by_block ON trail_blocks (block);

@@ -26,12 +26,16 @@ CREATE TABLE trail_entries (
 ) STRICT;
 
 -- No index on id or time: times rise with seq, and an id begins with its time.
--- Streams, kinds, actors and actions repeat, so an index entry for each would cost
--- every append and tell little: it is enough to know in which blocks of the trail
--- one occurs at all.
+-- What is chained to, and what rows are judged by, is the newest entry of a stream: it is
+-- found in the entries themselves, which are signed, and in nothing that could be emptied.
+CREATE INDEX trail_by_stream ON trail_entries (stream);
+
+-- Kinds, actors and actions repeat, so an index entry for each would cost every
+-- append and tell little: it is enough to know in which blocks of the trail one
+-- occurs at all.
 CREATE TABLE trail_blocks (
     name TEXT NOT NULL,
-    block INTEGER NOT NULL,
+    block INTEGER NOT NULL CHECK (block BETWEEN 0 AND 36028797018963966),
     PRIMARY KEY (name, block)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX trail_blocks_by_block ON trail_blocks (block);

@@ -1,8 +1,10 @@
-//! In which blocks of the trail each stream, kind, actor and action occurs.
+//! In which blocks of the trail each kind, actor and action occurs.
 //!
 //! A query reads only the blocks that have what it asks for; adding an entry
-//! costs nothing but for the first of its stream, kind, actor or action in a block.
-//! `trail verify` checks that none was taken out, for that would hide entries.
+//! costs nothing but for the first of its kind, actor or action in a block.
+//! `trail verify` checks that none was taken out, for that would hide entries, and that
+//! none was put in. Nothing that is decided depends on this table: streams are found by
+//! an index over the entries.
 
 use std::collections::HashSet;
 
@@ -13,10 +15,14 @@ use crate::Entry;
 /// How many entries a block has.
 pub(crate) const BLOCK: u64 = 256;
 
+/// The block of the entry at a place; -1 where there is none.
+pub(crate) fn of(seq: i64) -> i64 {
+    seq.div_euclid(i64::try_from(BLOCK).unwrap_or(i64::MAX))
+}
+
 /// What is noted of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noting {
-    Stream,
     Kind,
     Actor,
     Action,
@@ -26,29 +32,12 @@ impl Noting {
     /// The name under which `text` is noted.
     pub(crate) fn name(self, text: &str) -> String {
         let what = match self {
-            Self::Stream => "stream",
             Self::Kind => "kind",
             Self::Actor => "actor",
             Self::Action => "action",
         };
         format!("{what}:{text}")
     }
-}
-
-/// The tables in which the entries `e` of one stream are found.
-pub const STREAM_TABLES: &str = "trail_blocks b CROSS JOIN trail_entries e";
-
-/// The order of those entries, in a way the database sees.
-pub const STREAM_ORDER: &str = "b.block, e.seq";
-
-/// What holds for the entries of the stream `?1` from the place `?2` on.
-pub fn in_stream() -> String {
-    // The bounds of the block are the ones to search by: `+ 0` keeps SQLite from choosing `?2`.
-    format!(
-        "b.name = 'stream:' || CAST(?1 AS TEXT) AND b.block >= CAST(?2 AS BIGINT) / {BLOCK} AND {} \
-         AND e.stream = ?1 AND e.seq + 0 >= ?2",
-        in_block()
-    )
 }
 
 /// What holds for the entries `e` of a block `b`.
@@ -60,8 +49,8 @@ pub(crate) fn in_block() -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     block: u64,
-    /// Streams, kinds, actors and actions.
-    texts: [HashSet<String>; 4],
+    /// Kinds, actors and actions.
+    texts: [HashSet<String>; 3],
 }
 
 impl Noted {
@@ -76,7 +65,6 @@ impl Noted {
         }
         let action = entry.action_id.as_ref().map_or("", |id| id.as_str());
         let texts = [
-            (Noting::Stream, entry.stream.as_str()),
             (Noting::Kind, entry.kind.as_str()),
             (Noting::Actor, entry.actor.as_str()),
             (Noting::Action, action),

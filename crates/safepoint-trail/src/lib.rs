@@ -32,7 +32,6 @@ mod verify;
 mod witness;
 
 pub use append::{Draft, Mark, Prepared};
-pub use blocks::{STREAM_ORDER, STREAM_TABLES, in_stream};
 pub use dsse::{Envelope, EnvelopeSignature};
 pub use entry::{ENTRY_TAG, Entry, LARGEST_BODY};
 pub use error::TrailError;

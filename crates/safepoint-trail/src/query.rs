@@ -6,7 +6,7 @@ mod select;
 use std::borrow::Cow;
 
 use safepoint_model::{EntryId, Timestamp};
-use safepoint_store::{Flow, Row, StoreError, Value, query_all};
+use safepoint_store::{Flow, StoreError, Value, query_one};
 
 use crate::blocks::Noting;
 use crate::entry::blob_of;
@@ -140,29 +140,45 @@ impl Trail {
 
     /// The action whose id begins with `prefix`.
     pub fn find_action(&self, prefix: &str) -> Result<String, TrailError> {
-        the_only(prefix, "action", self.noted(Noting::Action, prefix)?)
+        let names = self.beginning_with(
+            "SELECT name FROM trail_blocks WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT 1",
+            &Noting::Action.name(prefix),
+        )?;
+        let ids = names
+            .into_iter()
+            .map(|name| name.replacen(&Noting::Action.name(""), "", 1))
+            .collect();
+        the_only(prefix, "action", ids)
     }
 
     /// The stream whose name begins with `prefix`.
     pub fn find_stream(&self, prefix: &str) -> Result<Stream, TrailError> {
-        let names = self.noted(Noting::Stream, prefix)?;
+        let names = self.beginning_with(
+            "SELECT stream FROM trail_entries WHERE stream >= ?1 AND stream < ?2 ORDER BY stream LIMIT 1",
+            prefix,
+        )?;
         let name = the_only(prefix, "session or workspace", names)?;
         name.parse()
             .map_err(|_| TrailError::NotFound(format!("session or workspace `{prefix}`")))
     }
 
-    /// The first few of what is noted and begins with `prefix`.
-    fn noted(&self, noting: Noting, prefix: &str) -> Result<Vec<String>, TrailError> {
-        let begin = noting.name(prefix);
-        // Ids are ASCII, so nothing that begins with it comes behind this.
-        let end = format!("{begin}\u{7f}");
-        let bounds = [Value::Text(&begin), Value::Text(&end)];
-        let statement = "SELECT DISTINCT name FROM trail_blocks WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT 3";
-        let read = |row: &dyn Row| Ok(row.text(0)?.replacen(&noting.name(""), "", 1));
-        let found = self
-            .store()
-            .read(|sql| query_all(sql, statement, &bounds, read))?;
-        Ok(found)
+    /// The first few names that begin with `prefix`. `first` finds the first from `?1` on and
+    /// before `?2`: one after the other, since each may stand there a million times.
+    fn beginning_with(&self, first: &str, prefix: &str) -> Result<Vec<String>, TrailError> {
+        // Names are printable ASCII: nothing that begins with one comes behind the one mark, and
+        // nothing stands between it and itself with the other.
+        let (mut from, end) = (prefix.to_owned(), format!("{prefix}\u{7f}"));
+        self.store().read(|sql| {
+            let mut found: Vec<String> = Vec::new();
+            while found.len() < 3 {
+                let bounds = [Value::Text(&from), Value::Text(&end)];
+                let name = query_one(sql, first, &bounds, |row| Ok(row.text(0)?.to_owned()))?;
+                let Some(name) = name else { break };
+                from = format!("{name}\u{1}");
+                found.push(name);
+            }
+            Ok(found)
+        })
     }
 
     /// The entry that `reference` means: an id, the beginning of one, or a place in the trail.

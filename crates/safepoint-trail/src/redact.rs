@@ -28,6 +28,9 @@ const TELLING_NAMES: [&str; 11] = [
     "credential",
 ];
 
+/// Behind `--max-tokens` a number of at most so many digits says how many.
+const LONGEST_COUNT: usize = 7;
+
 /// Finds secrets and puts marks in their place.
 pub struct Redactor {
     shapes: Shapes,
@@ -176,7 +179,9 @@ fn is_id(text: &str) -> bool {
 /// `--max-tokens` is none, nor is another option that tells.
 fn is_told_by(before: &str, word: &str) -> bool {
     let tells = |word: &str| word.starts_with('-') && !word.contains('=') && is_telling(word);
-    let is_count = before.ends_with('s') && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_count = before.to_ascii_lowercase().ends_with("tokens")
+        && word.len() <= LONGEST_COUNT
+        && word.bytes().all(|byte| byte.is_ascii_digit());
     tells(before) && !tells(word) && !is_count
 }
 
@@ -299,6 +304,13 @@ mod tests {
         let clean = redacted(words);
         assert!(!clean.contains("hunter22"), "{clean}");
         assert!(clean.ends_with(",\"app\"]}"), "{clean}");
+        for words in [
+            json!(["vault", "--secrets", "839201"]),
+            json!(["login", "--credentials", "12345678"]),
+            json!(["login", "--api-tokens", "987654321012"]),
+        ] {
+            assert!(redacted(words.clone()).contains("redacted"), "{words}");
+        }
         for words in [
             json!(["rm", "-f", "password", "notes.txt"]),
             json!(["agent", "--max-tokens", "500"]),

@@ -3,7 +3,6 @@
 use safepoint_model::{Digest, Timestamp};
 use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_all, query_one};
 
-use crate::blocks::{STREAM_ORDER, STREAM_TABLES, in_stream};
 use crate::{Entry, Stream};
 
 pub(crate) const COLUMNS: &str =
@@ -27,8 +26,7 @@ pub fn page_of(
     query_all(
         sql,
         &format!(
-            "SELECT {COLUMNS} FROM {STREAM_TABLES} WHERE {} ORDER BY {STREAM_ORDER} LIMIT {most}",
-            in_stream()
+            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 AND e.seq >= ?2 ORDER BY e.seq LIMIT {most}"
         ),
         &[
             Value::Text(stream.as_str()),
@@ -145,26 +143,26 @@ pub fn newest_of(
     stream: &Stream,
     kind: &str,
 ) -> Result<Option<Entry>, StoreError> {
-    newest_where(sql, stream, " AND e.kind = ?3", &[Value::Text(kind)])
+    query_one(
+        sql,
+        &format!(
+            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 AND e.kind = ?2 ORDER BY e.seq DESC LIMIT 1"
+        ),
+        &[Value::Text(stream.as_str()), Value::Text(kind)],
+        read_entry,
+    )
 }
 
 /// The newest entry of one stream, as the present transaction sees it.
 pub(crate) fn last_of(sql: &mut dyn Sql, stream: &Stream) -> Result<Option<Entry>, StoreError> {
-    newest_where(sql, stream, "", &[])
-}
-
-fn newest_where(
-    sql: &mut dyn Sql,
-    stream: &Stream,
-    more: &str,
-    values: &[Value<'_>],
-) -> Result<Option<Entry>, StoreError> {
-    let statement = format!(
-        "SELECT {COLUMNS} FROM {STREAM_TABLES} WHERE {}{more} ORDER BY b.block DESC, e.seq DESC LIMIT 1",
-        in_stream()
-    );
-    let all = [&[Value::Text(stream.as_str()), Value::Integer(0)], values].concat();
-    query_one(sql, &statement, &all, read_entry)
+    query_one(
+        sql,
+        &format!(
+            "SELECT {COLUMNS} FROM trail_entries e WHERE e.stream = ?1 ORDER BY e.seq DESC LIMIT 1"
+        ),
+        &[Value::Text(stream.as_str())],
+        read_entry,
+    )
 }
 
 pub(crate) fn read_entry(row: &dyn Row) -> Result<Entry, StoreError> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use safepoint_model::{Clock, Digest, Entropy, Timestamp};
 use safepoint_store::{Blobs, Component, Depot, Durability, Migration, Sql, Store, StoreError};
 
-use crate::append::{Appender, Draft, Mark, Prepared, State, each_leaf_hash};
+use crate::append::{Appender, Draft, Mark, Prepared, State};
 use crate::dsse::Envelope;
 use crate::head::SignedHead;
 use crate::note::PublicKey;
@@ -445,18 +445,12 @@ impl Trail {
     /// Whether an entry is what was signed, as far as one entry alone can tell: by its own
     /// hash, and by the one outside the database where that is there.
     pub fn is_genuine(&self, entry: &Entry) -> Result<bool, TrailError> {
-        let hash = tree::leaf_hash(&entry.to_leaf());
-        let known = self.witness().leaves(entry.seq, entry.seq + 1)?;
-        Ok(entry.hash == hash && known.first().is_none_or(|known| *known == hash))
+        Ok(self.appender.is_genuine(entry)?)
     }
 
     /// Makes the hashes outside the database anew, where what is inside gives the signed root.
     pub(crate) fn rebuild_witness(&self) -> Result<(), TrailError> {
-        let head = self.witness().head()?.map_err(TrailError::Tampered)?;
-        Ok(self.witness().rebuild(|from, take| {
-            self.store
-                .read(|sql| each_leaf_hash(sql, from, head.size(), take))
-        })?)
+        Ok(self.appender.rebuild_witness()?)
     }
 
     /// The head outside the database, brought up to the one inside first.

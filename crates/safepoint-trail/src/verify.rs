@@ -79,7 +79,12 @@ impl Trail {
     pub fn verify(&self, progress: impl FnMut(u64)) -> Result<Verification, TrailError> {
         // The head outside is read first: it may only lag behind what is read next.
         let outside = self.witness().head()?;
-        let (stored, lowest, highest) = self.store().read(extent)?;
+        let Extent {
+            stored,
+            lowest,
+            highest,
+            last_block,
+        } = self.store().read(Extent::read)?;
         let inside = match &stored {
             Some(stored) => open_stored(stored, self.key()),
             None => Err("the head in the database is gone"),
@@ -104,6 +109,12 @@ impl Trail {
             (lowest < 0)
                 .then(|| Bad::at(0, format!("an entry stands before the first, at {lowest}"))),
             beyond.then(|| Bad::at(end, "it is not covered by the signed head")),
+            (last_block > blocks::of(highest)).then(|| {
+                Bad::at(
+                    end,
+                    "the table of blocks names what is beyond the last entry",
+                )
+            }),
             outside.as_ref().err().cloned(),
             inside.err().map(|reason| Bad::at(witnessed, reason)),
         ];
@@ -144,20 +155,32 @@ impl Trail {
     }
 }
 
-/// The head row, the lowest place and the highest; -1 in an empty trail.
-fn extent(
-    sql: &mut dyn safepoint_store::Sql,
-) -> Result<(Option<StoredHead>, i64, i64), StoreError> {
-    let stored = StoredHead::read(sql)?;
-    let bounds = query_one(
-        sql,
-        "SELECT min(seq), max(seq) FROM trail_entries",
-        &[],
-        // Both are NULL in an empty trail.
-        |row| Ok((row.integer(0).unwrap_or(0), row.integer(1).unwrap_or(-1))),
-    )?;
-    let (lowest, highest) = bounds.unwrap_or((0, -1));
-    Ok((stored, lowest, highest))
+/// How far the trail reaches, at one moment.
+struct Extent {
+    stored: Option<StoredHead>,
+    lowest: i64,
+    /// -1 in an empty trail.
+    highest: i64,
+    /// -1 without any.
+    last_block: i64,
+}
+
+impl Extent {
+    fn read(sql: &mut dyn safepoint_store::Sql) -> Result<Self, StoreError> {
+        // Each on its own, so that the database looks at one end of an index; NULL without a row.
+        let mut bound = |statement: &str, none: i64| -> Result<i64, StoreError> {
+            let found = query_one(sql, statement, &[], |row| {
+                Ok(row.integer(0).unwrap_or(none))
+            });
+            Ok(found?.unwrap_or(none))
+        };
+        Ok(Self {
+            lowest: bound("SELECT min(seq) FROM trail_entries", 0)?,
+            highest: bound("SELECT max(seq) FROM trail_entries", -1)?,
+            last_block: bound("SELECT max(block) FROM trail_blocks", -1)?,
+            stored: StoredHead::read(sql)?,
+        })
+    }
 }
 
 fn open_stored(stored: &StoredHead, key: &PublicKey) -> Result<SignedHead, &'static str> {
@@ -192,8 +215,8 @@ struct Piece {
     closed: HashMap<Vec<u8>, Digest>,
     /// What should be noted, for each block of this piece.
     names: HashSet<(u64, Vec<u8>)>,
-    /// Of the last entry: stream, kind, actor and action, so that not each one looks into `names`.
-    last_names: [Vec<u8>; 4],
+    /// Of the last entry: kind, actor and action, so that not each one looks into `names`.
+    last_names: [Vec<u8>; 3],
     first_time: i64,
     last_time: i64,
     /// The first entry that differs from the hash outside, or has none there.
@@ -357,21 +380,37 @@ fn read_piece(trail: &Trail, from: u64, to: u64, witnessed: u64) -> Result<Piece
         )?;
         blocks::names_in(sql, from / blocks::BLOCK, to.div_ceil(blocks::BLOCK))
     })?;
-    let missing = piece
-        .names
-        .difference(&noted)
-        .map(|(block, _)| *block)
-        .min();
-    if let Some(block) = missing.filter(|_| piece.bad.is_none()) {
-        let reason =
-            "a stream, kind, actor or action from here on is missing from the table of blocks";
-        piece.bad = Some(Bad::at(block * blocks::BLOCK, reason));
-    }
     let reached = from + piece.leaves.len() as u64;
     if piece.bad.is_none() && reached < to {
         piece.bad = Some(Bad::at(reached, "it is missing"));
     }
+    if let Some(bad) = misnoted(&piece.names, &noted, reached)
+        && piece.bad.as_ref().is_none_or(|first| bad.seq < first.seq)
+    {
+        piece.bad = Some(bad);
+    }
     Ok(piece)
+}
+
+/// The first block of which something else is noted than what was found in it. What nothing was
+/// found of is looked for only where all of a block was read: the last one may have grown.
+fn misnoted(
+    names: &HashSet<(u64, Vec<u8>)>,
+    noted: &HashSet<(u64, Vec<u8>)>,
+    reached: u64,
+) -> Option<Bad> {
+    let missing = names.difference(noted).map(|(block, _)| {
+        let reason = "a kind, actor or action from here on is missing from the table of blocks";
+        (*block, reason)
+    });
+    let whole = |block: u64| (block + 1) * blocks::BLOCK <= reached;
+    let extra = noted.difference(names).filter(|(block, _)| whole(*block));
+    let extra = extra.map(|(block, _)| {
+        let reason = "the table of blocks names a kind, actor or action that is not here";
+        (*block, reason)
+    });
+    let (block, reason) = missing.chain(extra).min()?;
+    Some(Bad::at(block * blocks::BLOCK, reason))
 }
 
 /// Checks one row, and adds it to the piece; or says what is wrong with it.
@@ -430,8 +469,7 @@ fn check_entry(
         piece.last_names = Default::default();
     }
     let texts = [
-        (&b"stream:"[..], fields.stream),
-        (b"kind:", fields.kind),
+        (&b"kind:"[..], fields.kind),
         (b"actor:", fields.actor),
         (b"action:", fields.action_id),
     ];

@@ -195,8 +195,12 @@ impl Witness {
         leaves: &Leaves<'_>,
     ) -> Result<Frontier, StoreError> {
         let from = frontier.size();
-        let mut hashes = HashWriter::new(self, from);
         let mut continues = from == current.size();
+        if !continues && root_over(current.size(), leaves)? != current.root() {
+            // What is there says which entry was changed: it is not written over with that one.
+            return Err(not_continued(current, head));
+        }
+        let mut hashes = HashWriter::new(self, from);
         let mut written = Ok(());
         leaves(from, &mut |leaf| {
             if frontier.size() >= head.size() {
@@ -212,10 +216,7 @@ impl Witness {
         })?;
         written.and_then(|()| hashes.flush())?;
         if !continues || frontier.size() != head.size() || frontier.root() != head.root() {
-            return Err(StoreError::seal(Bad::at(
-                current.size().min(head.size()),
-                "the database does not continue what was signed before",
-            )));
+            return Err(not_continued(current, head));
         }
         Ok(frontier)
     }
@@ -347,6 +348,24 @@ impl Nodes for Witness {
             StoreError::corrupted(self.level_path(level).display().to_string(), "empty")
         })
     }
+}
+
+/// The root over the first `size` leaves.
+fn root_over(size: u64, leaves: &Leaves<'_>) -> Result<Digest, StoreError> {
+    let mut frontier = Frontier::empty();
+    leaves(0, &mut |leaf| {
+        if frontier.size() < size {
+            frontier.push(leaf, |_, _| {});
+        }
+    })?;
+    Ok(frontier.root())
+}
+
+fn not_continued(current: &SignedHead, head: &SignedHead) -> StoreError {
+    StoreError::seal(Bad::at(
+        current.size().min(head.size()),
+        "the database does not continue what was signed before",
+    ))
 }
 
 /// Hands the leaf hashes from a place on to whoever takes them.

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use safepoint_model::{Timestamp, WorkspaceId};
-use safepoint_store::{Row, Sql, StoreError, Value, query_all, query_one};
-use safepoint_trail::{STREAM_ORDER, STREAM_TABLES, in_stream};
+use safepoint_model::WorkspaceId;
+use safepoint_store::{Flow, Row, Sql, StoreError, Value, query_all, query_one};
 
 use super::{optional, position};
 use crate::state::State;
@@ -16,9 +15,12 @@ pub(crate) struct StoredDelivery {
     pub(crate) delivery: u64,
     /// The stream, the kind and the body of that entry, if there is one.
     pub(crate) told: Option<(String, String, String)>,
+    /// The body of what is delivered right behind the emission, where nothing needs a row.
+    pub(crate) right_behind: Option<String>,
 }
 
-/// Notes that a parent was told. The database refuses what was delivered before.
+/// Notes that a parent was told, where that does not stand right behind the emission. The database
+/// refuses a second row.
 pub(crate) fn insert_delivery(
     sql: &mut dyn Sql,
     emission: u64,
@@ -41,20 +43,6 @@ pub(crate) fn delivery_of(sql: &mut dyn Sql, emission: u64) -> Result<Option<i64
     )
 }
 
-/// When a signal was delivered, if a row says so.
-pub(crate) fn delivered_at(
-    sql: &mut dyn Sql,
-    emission: u64,
-) -> Result<Option<Timestamp>, StoreError> {
-    query_one(
-        sql,
-        "SELECT t.time FROM progress_deliveries d JOIN trail_entries t ON t.seq = d.delivery \
-         WHERE d.emission = ?1 AND t.kind = 'signal_delivered'",
-        &[position(emission)],
-        |row| row.integer(0).map(Timestamp::from_micros),
-    )
-}
-
 /// The row of a delivery, if there is one.
 pub(crate) fn delivery_row(
     sql: &mut dyn Sql,
@@ -62,8 +50,10 @@ pub(crate) fn delivery_row(
 ) -> Result<Option<StoredDelivery>, StoreError> {
     query_one(
         sql,
-        "SELECT d.delivery, t.stream, t.kind, t.body FROM progress_deliveries d \
-         LEFT JOIN trail_entries t ON t.seq = d.delivery WHERE d.emission = ?1",
+        "SELECT d.delivery, t.stream, t.kind, t.body, n.body FROM progress_deliveries d \
+         LEFT JOIN trail_entries t ON t.seq = d.delivery \
+         LEFT JOIN trail_entries n ON n.seq = d.emission + 1 AND n.kind = 'signal_delivered' \
+         WHERE d.emission = ?1",
         &[position(emission)],
         |row| {
             let text = |column| Ok::<_, StoreError>(row.optional_text(column)?.map(str::to_owned));
@@ -73,21 +63,36 @@ pub(crate) fn delivery_row(
                     (Some(stream), Some(kind), Some(body)) => Some((stream, kind, body)),
                     _ => None,
                 },
+                right_behind: text(4)?,
             })
         },
     )
 }
 
-/// The streams of entries that a row names as emissions and that are none.
-pub(crate) fn not_emitted(sql: &mut dyn Sql) -> Result<BTreeSet<String>, StoreError> {
-    let streams = query_all(
-        sql,
-        "SELECT DISTINCT e.stream FROM progress_deliveries d JOIN trail_entries e ON e.seq = d.emission \
-         WHERE e.kind <> 'signal_emitted'",
-        &[],
-        |row| Ok(row.text(0)?.to_owned()),
-    )?;
-    Ok(streams.into_iter().collect())
+/// What rows name as emissions and is none.
+#[derive(Default)]
+pub(crate) struct NotEmitted {
+    /// The workspaces whose streams have the entries.
+    pub(crate) workspaces: BTreeSet<WorkspaceId>,
+    /// Whether there are any that no workspace has, or that are no entries at all.
+    pub(crate) is_stray: bool,
+}
+
+impl NotEmitted {
+    pub(crate) fn read(sql: &mut dyn Sql) -> Result<Self, StoreError> {
+        let mut found = Self::default();
+        let statement = "SELECT DISTINCT e.stream FROM progress_deliveries d \
+             LEFT JOIN trail_entries e ON e.seq = d.emission \
+             WHERE e.seq IS NULL OR e.kind <> 'signal_emitted'";
+        sql.query(statement, &[], &mut |row| {
+            match row.optional_text(0)?.and_then(|text| text.parse().ok()) {
+                Some(workspace) => drop(found.workspaces.insert(workspace)),
+                None => found.is_stray = true,
+            }
+            Ok(Flow::More)
+        })?;
+        Ok(found)
+    }
 }
 
 /// Puts a signal into the line before its parent, unless it stands there.
@@ -159,10 +164,10 @@ pub(crate) fn leave_line(
 }
 
 /// Takes the whole line before a parent away.
-pub(crate) fn no_line(sql: &mut dyn Sql, parent: &WorkspaceId) -> Result<(), StoreError> {
+pub(crate) fn no_line(sql: &mut dyn Sql, parent: &str) -> Result<(), StoreError> {
     sql.execute(
         "DELETE FROM progress_waiting WHERE parent = ?1",
-        &[Value::Text(parent.as_str())],
+        &[Value::Text(parent)],
     )
     .map(drop)
 }
@@ -176,20 +181,13 @@ pub(crate) fn without_row(
 ) -> Result<Vec<(u64, Option<String>)>, StoreError> {
     query_all(
         sql,
-        &format!(
-            "SELECT e.seq, n.body FROM {STREAM_TABLES} \
-             LEFT JOIN trail_entries n ON n.seq = e.seq + 1 AND n.kind = 'signal_delivered' AND n.stream = ?3 \
-             WHERE {} AND e.kind = 'signal_emitted' \
-             AND NOT EXISTS (SELECT 1 FROM progress_deliveries d WHERE d.emission = e.seq) \
-             AND NOT EXISTS (SELECT 1 FROM progress_waiting w WHERE w.parent = ?3 AND w.emission = e.seq) \
-             ORDER BY {STREAM_ORDER}",
-            in_stream()
-        ),
-        &[
-            Value::Text(id.as_str()),
-            Value::Integer(0),
-            Value::Text(parent.as_str()),
-        ],
+        "SELECT e.seq, n.body FROM trail_entries e \
+         LEFT JOIN trail_entries n ON n.seq = e.seq + 1 AND n.kind = 'signal_delivered' AND n.stream = ?2 \
+         WHERE e.stream = ?1 AND e.kind = 'signal_emitted' \
+         AND NOT EXISTS (SELECT 1 FROM progress_deliveries d WHERE d.emission = e.seq) \
+         AND NOT EXISTS (SELECT 1 FROM progress_waiting w WHERE w.parent = ?2 AND w.emission = e.seq) \
+         ORDER BY e.seq",
+        &[Value::Text(id.as_str()), Value::Text(parent.as_str())],
         |row| Ok((place(row, 0)?, row.optional_text(1)?.map(str::to_owned))),
     )
 }

@@ -2,7 +2,7 @@
 //! entry is compared with what is kept of its owner. Only after the trail itself was verified.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,6 +14,7 @@ use super::compare::{Compare, MISSING};
 use super::page::{Page, Place};
 use super::task::CompareTask;
 use super::{Compared, Fault, Subject, fault_in};
+use crate::table::NotEmitted;
 use crate::{Progress, ProgressError, table};
 
 /// How many rows of each table are held at a time, of all owners together.
@@ -180,7 +181,7 @@ impl Part<'_> {
                     break;
                 }
             }
-            let not_emitted = table::not_emitted(sql)?;
+            let not_emitted = NotEmitted::read(sql)?;
             for (compare, fault) in &mut compares {
                 if fault.is_none() {
                     *fault = compare.end(sql, &not_emitted)?;
@@ -225,7 +226,7 @@ impl Comparing<'_> {
     fn end(
         &mut self,
         sql: &mut dyn Sql,
-        not_emitted: &BTreeSet<String>,
+        not_emitted: &NotEmitted,
     ) -> Result<Option<Fault>, ProgressError> {
         match self {
             Self::Workspace(compare) => {

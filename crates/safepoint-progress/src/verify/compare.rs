@@ -23,7 +23,9 @@ use crate::deliver::is_right_behind;
 use crate::record::{self, Record};
 use crate::signal::move_asked;
 use crate::state::{Standing, State};
-use crate::table::{self, Made, OF_WORKSPACES, StoredBinding, StoredMove, StoredRecord};
+use crate::table::{
+    self, Made, NotEmitted, OF_WORKSPACES, StoredBinding, StoredMove, StoredRecord,
+};
 
 pub(super) const MISSING: &str = "it is in the trail, and not in the store";
 pub(super) const EXTRA: &str = "it is in the store, and not in the trail";
@@ -161,12 +163,12 @@ impl<'a> Compare<'a> {
         Ok(held)
     }
 
-    /// Whether anything is kept that no entry told of. `not_emitted` are the streams of what is
-    /// said to be delivered and was never emitted.
+    /// Whether anything is kept that no entry told of. `not_emitted` is what is said to be delivered
+    /// and was never emitted: where no workspace has it, those that a run began with answer for it.
     pub(super) fn end(
         &mut self,
         sql: &mut dyn Sql,
-        not_emitted: &BTreeSet<String>,
+        not_emitted: &NotEmitted,
     ) -> Result<Option<Fault>, ProgressError> {
         if !self.began {
             return Ok(Some(self.fault(Subject::Workspace, None, EXTRA)));
@@ -179,7 +181,9 @@ impl<'a> Compare<'a> {
             )*};
         }
         none_left!(moves: Move, bindings: Binding, records: Checkpoint);
-        if not_emitted.contains(self.id.as_str()) {
+        let made = self.made.as_ref();
+        let is_root = made.is_some_and(|(made, _)| made.parent.is_none());
+        if not_emitted.workspaces.contains(self.id) || (is_root && not_emitted.is_stray) {
             return Ok(Some(self.fault(Subject::Delivery, None, EXTRA)));
         }
         if let Err(extra) = self.marked.end(sql, self.most)? {
@@ -343,19 +347,26 @@ impl<'a> Compare<'a> {
             .made
             .as_ref()
             .and_then(|(made, _)| made.parent.as_ref());
-        let is_told = |(stream, kind, body): &(String, String, String)| {
-            let in_parent = Some(stream.as_str()) == above.map(WorkspaceId::as_str);
-            if !in_parent || kind != "signal_delivered" {
-                return Ok::<_, ProgressError>(false);
-            }
+        let delivers = |body: &str| -> Result<bool, ProgressError> {
             let body = self.trail.whole_body(body)?;
             let told: Option<DeliveryTold<'_>> = serde_json::from_str(&body).ok();
             Ok(told.is_some_and(|told| told.emission == entry.seq))
         };
+        let is_told = |(stream, kind, body): &(String, String, String)| {
+            let in_parent = Some(stream.as_str()) == above.map(WorkspaceId::as_str);
+            match in_parent && kind == "signal_delivered" {
+                true => delivers(body),
+                false => Ok(false),
+            }
+        };
         let held = match row {
             None => true, // it waits, or its delivery stands right behind it
             Some(row) if is_right_behind(entry.seq, row.delivery) => false,
-            Some(row) => row.told.as_ref().map_or(Ok(false), is_told)?,
+            // It was delivered once.
+            Some(row) => {
+                let twice = row.right_behind.as_deref().map_or(Ok(false), delivers)?;
+                !twice && row.told.as_ref().map_or(Ok(false), is_told)?
+            }
         };
         match held {
             true => Ok(Ok(())),

@@ -171,7 +171,7 @@ fn compare_stream(
             from = entry.seq + 1;
         }
         if page.len() < PAGE as usize {
-            let not_emitted = table::not_emitted(sql)?;
+            let not_emitted = table::NotEmitted::read(sql)?;
             return compare.end(sql, &not_emitted);
         }
     }

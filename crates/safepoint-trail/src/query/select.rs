@@ -4,7 +4,7 @@ use safepoint_model::Timestamp;
 use safepoint_store::{Sql, StoreError, Value, query_one};
 
 use super::Query;
-use crate::blocks::{BLOCK, Noting, STREAM_TABLES, in_block};
+use crate::blocks::{BLOCK, Noting, in_block};
 use crate::rows::COLUMNS;
 
 /// In which direction to read.
@@ -56,19 +56,14 @@ impl Range {
 
 /// The statement for a query, and its values.
 pub(super) fn select(query: &Query, order: Order, range: Range) -> (String, Vec<Owned>) {
-    // One thing that is wanted leads to the blocks that have it. Several streams have no one
-    // list of blocks, and the rest is in few of them.
-    let stream = match query.streams.as_slice() {
-        [only] => Some(only.as_str()),
-        _ => None,
-    };
+    // Streams lead to their entries; anything else to the blocks that have it.
     let block = [
-        (Noting::Stream, stream),
         (Noting::Action, query.action.as_deref()),
         (Noting::Kind, query.kind.as_deref()),
         (Noting::Actor, query.actor.as_deref()),
     ]
     .into_iter()
+    .filter(|_| query.streams.is_empty())
     .find_map(|(noting, wanted)| Some(noting.name(wanted?)));
     // With blocks, their bounds are the ones to search by: `+ 0` keeps SQLite from choosing these.
     let place = if block.is_some() {
@@ -77,21 +72,21 @@ pub(super) fn select(query: &Query, order: Order, range: Range) -> (String, Vec<
         "e.seq"
     };
     let mut values = Vec::new();
-    let mut add = |column: &str, operator: &str, value: Owned| {
+    let mut value = |value: Owned| {
         values.push(value);
-        format!("{column} {operator} ?{}", values.len())
+        format!("?{}", values.len())
     };
     let mut conditions = vec![
-        add(place, ">=", Owned::Integer(range.from)),
-        add(place, "<", Owned::Integer(range.until)),
+        format!("{place} >= {}", value(Owned::Integer(range.from))),
+        format!("{place} < {}", value(Owned::Integer(range.until))),
     ];
     let streams: Vec<_> = query
         .streams
         .iter()
-        .map(|stream| add("e.stream", "=", Owned::Text(stream.to_string())))
+        .map(|stream| value(Owned::Text(stream.to_string())))
         .collect();
     if !streams.is_empty() {
-        conditions.push(format!("({})", streams.join(" OR ")));
+        conditions.push(format!("e.stream IN ({})", streams.join(", ")));
     }
     for (column, wanted) in [
         ("e.action_id", &query.action),
@@ -99,7 +94,7 @@ pub(super) fn select(query: &Query, order: Order, range: Range) -> (String, Vec<
         ("e.actor", &query.actor),
     ] {
         if let Some(wanted) = wanted {
-            conditions.push(add(column, "=", Owned::Text(wanted.clone())));
+            conditions.push(format!("{column} = {}", value(Owned::Text(wanted.clone()))));
         }
     }
     let direction = match order {
@@ -109,12 +104,12 @@ pub(super) fn select(query: &Query, order: Order, range: Range) -> (String, Vec<
     let (mut tables, mut sorting) = ("trail_entries e", format!("e.seq {direction}"));
     if let Some(name) = block {
         // CROSS, so that SQLite goes through the blocks and not through the entries.
-        tables = STREAM_TABLES;
+        tables = "trail_blocks b CROSS JOIN trail_entries e";
         conditions.push(in_block());
         let block = |seq: i64| Owned::Integer(seq / i64::try_from(BLOCK).unwrap_or(i64::MAX));
-        conditions.push(add("b.name", "=", Owned::Text(name)));
-        conditions.push(add("b.block", ">=", block(range.from)));
-        conditions.push(add("b.block", "<=", block(range.until)));
+        conditions.push(format!("b.name = {}", value(Owned::Text(name))));
+        conditions.push(format!("b.block >= {}", value(block(range.from))));
+        conditions.push(format!("b.block <= {}", value(block(range.until))));
         // The same order, in a way the database sees.
         sorting = format!("b.block {direction}, {sorting}");
     }

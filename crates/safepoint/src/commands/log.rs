@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::restoring::{ChangeDocument, documents, line};
-use crate::console::{FAINT, Mode, STRONG};
+use crate::console::{BAD, FAINT, Mode, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -50,8 +50,12 @@ struct ActionDocument {
     after_checkpoint_id: String,
     /// The action that it took back.
     undoes: Option<String>,
-    /// What it changed. Null when the states before and after are no longer kept.
+    /// What it changed. Null when the states before and after are no longer kept, or when what is
+    /// kept was tampered with.
     changes: Option<Vec<ChangeDocument>>,
+    /// There, and true, where what the store keeps of it is not what the trail tells.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tampered: bool,
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
@@ -86,9 +90,11 @@ fn document(
     action: &Action,
     place: Option<&str>,
 ) -> Result<ActionDocument, CliError> {
-    let sides = state
-        .find(action.before.as_str())
-        .and_then(|before| Ok((before, state.find(action.after.as_str())?)));
+    let sides = state.find_action(action.id.as_str()).and_then(|_| {
+        let before = state.find(action.before.as_str())?;
+        Ok((before, state.find(action.after.as_str())?))
+    });
+    let tampered = matches!(sides, Err(StateError::Tampered { .. }));
     let changes = match sides {
         Ok((before, after)) => {
             let mut changes = documents(&state.changes_between(&before, &after)?);
@@ -116,6 +122,7 @@ fn document(
         after_checkpoint_id: action.after.to_string(),
         undoes: action.undoes.as_ref().map(ToString::to_string),
         changes,
+        tampered,
     })
 }
 
@@ -150,6 +157,9 @@ fn show(log: &ActionLog, graph: bool) -> String {
             shown.push_str(&format!("{rail}  {FAINT}takes back {undoes}{FAINT:#}\n"));
         }
         match &action.changes {
+            None if action.tampered => shown.push_str(&format!(
+                "{rail}  {BAD}(this is not what the trail tells: somebody has changed the store){BAD:#}\n"
+            )),
             None => shown.push_str(&format!(
                 "{rail}  {FAINT}(its checkpoints have been collected){FAINT:#}\n"
             )),

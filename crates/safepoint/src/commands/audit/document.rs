@@ -70,7 +70,8 @@ pub(super) struct FailureRecord {
     pub(super) timestamp: String,
     /// What it was to be done to.
     pub(super) targets: Vec<String>,
-    /// `failed`, `unverified` for one that was kept all the same, or `unknown`.
+    /// `failed`, `unverified` for one that was kept all the same, `unknown`, or `tampered` where the
+    /// store no longer has what was written.
     pub(super) outcome: String,
     /// What was wrong.
     pub(super) why: Option<String>,

@@ -165,6 +165,19 @@ fn read(told: &mut Told, entry: &Entry) {
     told.outcome = Some(outcome);
 }
 
+/// How much of what an action changed can be shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    All,
+    /// The states before and after it are no longer kept.
+    Nothing,
+    /// What is kept of it is not what the trail tells.
+    Tampered,
+}
+
+const TAMPERED: &str =
+    "what the store keeps of it is not what the trail tells, so its changes cannot be shown";
+
 #[derive(Default)]
 struct Audit {
     changes: Vec<ChangeRecord>,
@@ -191,36 +204,42 @@ impl Audit {
         told: &Told,
         wanted: &Chosen,
     ) -> Result<(), CliError> {
-        let action = match state.find_action(id) {
-            Ok(action) => Some(action),
-            // It failed, was never recorded, or is not what the trail tells.
-            Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => None,
+        let known = self.changes.len();
+        let (action, shown) = match state.find_action(id) {
+            Ok(action) => {
+                let shown = self.add_changes(state, &action, told, wanted)?;
+                (Some(action), shown)
+            }
+            // It failed, or was never recorded: there is nothing to show.
+            Err(StateError::NotFound { .. }) => (None, Shown::All),
+            Err(StateError::Tampered { .. }) => (None, Shown::Tampered),
             Err(error) => return Err(error.into()),
         };
-        let known = self.changes.len();
-        let mut shown = true;
-        if let Some(action) = &action {
-            shown = self.add_changes(state, action, told, wanted)?;
-        }
         let named = told.targets.iter().any(|target| wanted.concerns(target));
-        if !wanted.is_everything() && self.changes.len() == known && !named {
+        // Of what was tampered with nobody can say that it is about something else.
+        let concerns = named || self.changes.len() > known || shown == Shown::Tampered;
+        if !wanted.is_everything() && !concerns {
             return Ok(());
         }
         let outcome = told.outcome.clone().unwrap_or_else(|| "unknown".to_owned());
         let fine = matches!(outcome.as_str(), "ok" | "observed");
         self.total += 1;
-        if !fine {
-            self.failures.push(FailureRecord {
+        let failure = match shown {
+            Shown::Tampered => Some(("tampered", Some(TAMPERED.to_owned()))),
+            _ if !fine => Some((outcome.as_str(), told.why.clone())),
+            _ => None,
+        };
+        self.failures
+            .extend(failure.map(|(outcome, why)| FailureRecord {
                 action_id: id.to_owned(),
                 timestamp: told.time.clone(),
                 targets: told.targets.clone(),
-                outcome: outcome.clone(),
-                why: told.why.clone(),
-            });
-        }
-        self.clear += u64::from(shown && outcome != "unknown");
+                outcome: outcome.to_owned(),
+                why,
+            }));
+        self.clear += u64::from(shown == Shown::All && outcome != "unknown");
         self.actors.insert(told.actor.clone());
-        if let Some(action) = action.as_ref().filter(|_| shown) {
+        if let Some(action) = action.as_ref().filter(|_| shown == Shown::All) {
             self.inputs.insert(action.before.to_string());
             self.outputs.insert(action.after.to_string());
         }
@@ -237,20 +256,21 @@ impl Audit {
         Ok(())
     }
 
-    /// Adds what an action changed; `false` when the states are no longer kept.
+    /// Adds what an action changed, as far as it can be shown.
     fn add_changes(
         &mut self,
         state: &State,
         action: &Action,
         told: &Told,
         wanted: &Chosen,
-    ) -> Result<bool, CliError> {
+    ) -> Result<Shown, CliError> {
         let sides = state
             .find(action.before.as_str())
             .and_then(|before| Ok((before, state.find(action.after.as_str())?)));
         let (before, after) = match sides {
             Ok(sides) => sides,
-            Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => return Ok(false),
+            Err(StateError::NotFound { .. }) => return Ok(Shown::Nothing),
+            Err(StateError::Tampered { .. }) => return Ok(Shown::Tampered),
             Err(error) => return Err(error.into()),
         };
         for change in state.changes_between(&before, &after)? {
@@ -274,7 +294,7 @@ impl Audit {
                 outcome: action.outcome.clone(),
             });
         }
-        Ok(true)
+        Ok(Shown::All)
     }
 
     fn reply(self, state: &State) -> Result<AuditReply, CliError> {
