@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use safepoint_model::{Digest, Timestamp, WorkspaceId};
 use safepoint_store::Sql;
-use safepoint_trail::{Entry, Stream, entry_at, page_of};
+use safepoint_trail::{Entry, Stream, entry_at, newest_of, page_of};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -19,7 +19,7 @@ use crate::agent::agent_mark;
 use crate::integrate::{Choice, Integration, Settling};
 use crate::progress::Progress;
 use crate::state::{Standing, State};
-use crate::table;
+use crate::table::{self, StoredRecord};
 
 /// So many entries are read at once.
 const PAGE: u32 = 500;
@@ -85,6 +85,22 @@ impl Progress {
         }
         self.moves.remember(id, found);
         Ok((standing, number))
+    }
+
+    /// The end of a chain, if it is the last record that the trail tells of: one that was taken
+    /// away behind our back is not built past.
+    pub(crate) fn proved_head(
+        &self,
+        sql: &mut dyn Sql,
+        id: &WorkspaceId,
+    ) -> Result<Option<StoredRecord>, ProgressError> {
+        let head = table::head(sql, id)?;
+        let told = newest_of(sql, &Stream::from(id), "checkpoint_created")?;
+        let told = told.map(|entry| i64::try_from(entry.seq).unwrap_or(i64::MAX));
+        match head.as_ref().map(|head| head.entry) == told {
+            true => Ok(head),
+            false => Err(tampered("chain of", id)),
+        }
     }
 
     /// The digest of the token that counts, as the trail tells it.

@@ -96,7 +96,7 @@ impl Progress {
         id: &WorkspaceId,
     ) -> Result<(State, Account, End), ProgressError> {
         let (standing, _) = self.proved_standing(writing.sql(), id)?;
-        let head = table::head(writing.sql(), id)?;
+        let head = self.proved_head(writing.sql(), id)?;
         let account = table::account_with(writing.sql(), id, head.as_ref().map(Into::into))?;
         let end = head.map_or(End::None, End::Read);
         Ok((standing.state, account, end))

@@ -110,7 +110,7 @@ pub struct Budget {
 pub(crate) const WARNING_FROM: u64 = 80;
 
 /// A limit that is near or passed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Strain {
     /// Which limit.
     pub dimension: Dimension,

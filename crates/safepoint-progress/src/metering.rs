@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::ProgressError;
 use crate::account::Account;
-use crate::meter::{self, Dimension, Meter, Tolerance};
+use crate::meter::{self, Dimension, Meter, Strain, Tolerance};
 use crate::progress::Progress;
 use crate::record::{Record, WallTime};
 use crate::state::State;
@@ -34,12 +34,15 @@ pub struct Metered {
     pub checkpoint_bytes: u64,
     /// Time that counts toward the timeout: active, blocked or conflicted.
     pub toward_timeout: WallTime,
+    /// The limits that are near or passed.
+    pub strained: Vec<Strain>,
 }
 
 impl Metered {
-    fn of(id: &WorkspaceId, account: &Account) -> Self {
+    fn of(made: &Made, account: &Account) -> Self {
         Self {
-            workspace_id: id.clone(),
+            strained: made.budget.strains(&account.taken),
+            workspace_id: made.id.clone(),
             tokens_consumed: account.taken.tokens,
             wall_time: WallTime::from_micros(account.taken.wall_micros),
             cost: account.taken.cost_micros.map(|micros| micros as f64 / 1e6),
@@ -68,12 +71,13 @@ impl Progress {
         cost: Option<f64>,
         by: &Actor,
     ) -> Result<Metered, ProgressError> {
+        let most_cost = MAX_INTEGER as f64 / 1e6;
         if tokens.is_some_and(|tokens| tokens > MAX_INTEGER)
-            || cost.is_some_and(|cost| !meter::is_cost(cost))
+            || cost.is_some_and(|cost| !meter::is_cost(cost) || cost > most_cost)
         {
-            return Err(ProgressError::Invalid(
-                "tokens and cost are numbers from 0 on, and not beyond 2^53".to_owned(),
-            ));
+            return Err(ProgressError::Invalid(format!(
+                "tokens are from 0 to {MAX_INTEGER}, and cost is from 0 to {most_cost:.0}"
+            )));
         }
         if tokens.is_none() && cost.is_none() {
             return self.meter(id);
@@ -103,17 +107,17 @@ impl Progress {
             })?;
             table::insert_rows(writing.sql(), &reckoned.row, entry.seq)?;
             self.settle(writing, &made, &reckoned, Some(entry.seq))?;
-            Ok(Metered::of(id, &account))
+            Ok(Metered::of(&made, &account))
         })
     }
 
     /// What a workspace took up to now. It costs the same however long its chain is.
     pub fn meter(&self, id: &WorkspaceId) -> Result<Metered, ProgressError> {
         self.trail.store().read(|sql| {
-            table::made(sql, id)?;
+            let made = table::made(sql, id)?;
             let (standing, _) = table::standing(sql, id)?;
             let account = table::account(sql, id)?.at(standing.state, self.clock.now());
-            Ok(Metered::of(id, &account))
+            Ok(Metered::of(&made, &account))
         })
     }
 

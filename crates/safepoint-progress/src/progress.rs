@@ -65,6 +65,8 @@ pub struct Workspace {
     pub task: Option<TaskId>,
     /// Where it stands.
     pub state: State,
+    /// Why, if somebody said so: what it is blocked by, or how it failed.
+    pub reason: Option<String>,
     /// Where a pause will end.
     pub former: Option<State>,
     /// When it was made.
@@ -75,6 +77,7 @@ impl Workspace {
     pub(crate) fn read(sql: &mut dyn Sql, made: Made) -> Result<Self, ProgressError> {
         let (standing, _) = table::standing(sql, &made.id)?;
         let task = table::task_of(sql, &made.id)?;
+        let reason = table::last_reason(sql, &made.id)?;
         Ok(Self {
             workspace_id: made.id,
             run: made.run,
@@ -85,6 +88,7 @@ impl Workspace {
             timeout: made.timeout,
             task,
             state: standing.state,
+            reason,
             former: standing.former,
             created: made.created,
         })

@@ -328,6 +328,12 @@ on_every_store! {
         room.tamper("DELETE FROM progress_records WHERE number = 2");
         let found = progress.verify(&worker.workspace_id).unwrap();
         assert_eq!(found.first_bad.unwrap().reason, "it is in the trail, and not in the store");
+        // Nor is anything built in its place, by us or by somebody who knows nothing of it.
+        for progress in [&progress, &open(&room, 12)] {
+            let again = body(Some(&first)).to_string();
+            let made = progress.checkpoint(&worker.workspace_id, &worker.token, again.as_bytes(), None, None);
+            assert!(matches!(made, Err(ProgressError::Tampered { .. })), "{made:?}");
+        }
     }
 
     fn pr_14_the_database_holds_the_chain_linear(room: Room) {

@@ -17,6 +17,19 @@ use story::{
 use testkit::{Database, Room, Seeded, on_every_store};
 
 on_every_store! {
+    fn pr_40_a_line_before_nobody_keeps_nobody_from_going_on(room: Room) {
+        let progress = open(&room, 1);
+        let worker = below(&progress, &root(&progress));
+        room.tamper("INSERT INTO progress_waiting (parent, emission) VALUES ('x', 0)");
+        let progress = open(&room, 2);
+        assert_eq!(progress.deliver().unwrap(), 0);
+        let left = room.store().read(|sql| {
+            safepoint_store::query_one(sql, "SELECT count(*) FROM progress_waiting", &[], |row| row.integer(0))
+        });
+        assert_eq!(left.unwrap(), Some(0));
+        chain(&progress, &worker, 1);
+    }
+
     fn pr_13_whatever_is_changed_by_force_is_found(room: Room) {
         let first = {
             let progress = open(&room, 1);
@@ -63,6 +76,8 @@ on_every_store! {
             (id, Subject::Delivery, "INSERT INTO progress_deliveries SELECT min(seq), min(seq) + 2 FROM trail_entries WHERE kind = 'checkpoint_created'".to_owned(), "DELETE FROM progress_deliveries WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
             // One that stands right behind its emission has no row, neither its own nor another.
             (id, Subject::Delivery, "INSERT INTO progress_deliveries SELECT min(seq), (SELECT max(delivery) FROM progress_deliveries) FROM trail_entries WHERE kind = 'signal_emitted'".to_owned(), "DELETE FROM progress_deliveries WHERE emission = (SELECT min(emission) FROM progress_deliveries)".to_owned()),
+            // What names no entry of any workspace is the root's to answer for.
+            (above, Subject::Delivery, "INSERT INTO progress_deliveries SELECT max(seq) + 1000, max(seq) + 2000 FROM trail_entries".to_owned(), "DELETE FROM progress_deliveries WHERE emission = (SELECT max(emission) FROM progress_deliveries)".to_owned()),
         ];
         for (workspace, subject, change, back) in cases {
             room.tamper(&change);

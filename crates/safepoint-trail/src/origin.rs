@@ -16,7 +16,7 @@ use crate::stored::{StoredHead, write_head};
 use crate::trail::{LostStore, Surroundings};
 use crate::tree::Frontier;
 use crate::verify::Bad;
-use crate::witness::Witness;
+use crate::witness::{self, Witness};
 
 /// The fault points of making a new trail.
 pub(crate) const FAULT_POINTS: [&str; 2] = ["create.key_written", "create.witness_made"];
@@ -317,15 +317,17 @@ fn others(
             true => around.keys.clone(),
             false => around.keys.join(format!("{id}.key")),
         };
-        let Some(signer) = std::fs::read_to_string(path)
-            .ok()
-            .and_then(|text| Signer::parse(&text).ok())
-            .filter(|signer| present != Some(signer.public()))
-            .filter(|signer| signer.public().name() == format!("safepoint/{id}"))
+        let private = std::fs::read_to_string(path);
+        let private = private.ok().and_then(|text| Signer::parse(&text).ok());
+        // Whoever took the private key away, too, has not made it another log.
+        let Some(key) = private
+            .map(|signer| signer.public().clone())
+            .or_else(|| witness::key_in(&directory))
+            .filter(|key| present != Some(key) && key.name() == format!("safepoint/{id}"))
         else {
             continue;
         };
-        let Some(witness) = Witness::open(&directory, signer.public())? else {
+        let Some(witness) = Witness::open(&directory, &key)? else {
             continue;
         };
         // One without entries was never used: a process died while it made it.
@@ -333,7 +335,7 @@ fn others(
             && head.size() > 0
         {
             found.push(Other {
-                origin: signer.public().name().to_owned(),
+                origin: key.name().to_owned(),
                 head,
                 superseded_by: std::fs::read_to_string(directory.join("superseded")).ok(),
                 directory,

@@ -12,6 +12,7 @@
 //! | `hashes.1` … | the roots of complete subtrees of 256, 65,536 … leaves |
 //! | `head` | two slots of 512 bytes, each a signed head padded with newlines |
 //! | `store` | the address of the store, without password |
+//! | `verifier` | the public key of the log, so that it is missed also where its private key is gone |
 //! | `cosigned/` | the newest head that each independent witness has cosigned |
 //!
 //! Hashes are written at fixed places before the head that covers them, and
@@ -47,6 +48,15 @@ const LEVEL_HEIGHT: u32 = 8;
 const SLOT: usize = 512;
 const HASH: u64 = 32;
 
+/// The file with the public key.
+const VERIFIER: &str = "verifier";
+
+/// The public key of the log whose copy is in a directory, if it says so.
+pub(crate) fn key_in(directory: &Path) -> Option<PublicKey> {
+    let text = std::fs::read_to_string(directory.join(VERIFIER)).ok()?;
+    text.parse().ok()
+}
+
 /// The files of one log outside the database.
 #[derive(Debug)]
 pub(crate) struct Witness {
@@ -79,6 +89,12 @@ impl Witness {
         durable::create_directory(directory)?;
         durable::write(&directory.join("hashes.0"), &[], Access::Private)?;
         durable::write(&directory.join("store"), place.as_bytes(), Access::Private)?;
+        let verifier = key.to_string();
+        durable::write(
+            &directory.join(VERIFIER),
+            verifier.as_bytes(),
+            Access::Private,
+        )?;
         let mut slots = padded(head)?.to_vec();
         slots.resize(2 * SLOT, b'\n');
         // Last, because its presence says that the rest is there.

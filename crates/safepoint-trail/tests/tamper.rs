@@ -283,6 +283,10 @@ on_every_store! {
         room.tamper("DELETE FROM trail_entries; DELETE FROM trail_head; DELETE FROM trail_log");
         let error = Trail::open(room.store(), &room.surroundings()).unwrap_err();
         let TrailError::StoreLost { size, .. } = error else { panic_with(&error) };
+        // Whoever takes the key away with it has not made it another trail.
+        remove_directory(&room.surroundings().keys);
+        let again = Trail::open(room.store(), &room.surroundings()).unwrap_err();
+        assert!(matches!(again, TrailError::StoreLost { .. }), "{again}");
         assert_eq!(size, COUNT as u64 + 1);
         // Whoever decides to go on leaves a record of the loss.
         let mut around = room.surroundings();

@@ -93,6 +93,21 @@ fn au_21_nobody_can_decide_where_there_is_no_operator() {
 }
 
 #[test]
+fn au_21_nobody_becomes_the_first_operator_by_taking_the_others_away() {
+    for change in [
+        "DELETE FROM control_documents WHERE kind = 'operator'",
+        "UPDATE control_documents SET is_open = 0 WHERE kind = 'operator'",
+    ] {
+        let env = project(HELD);
+        let store = rusqlite::Connection::open(env.home().join("data/store.db")).unwrap();
+        assert_eq!(store.execute(change, []).unwrap(), 1);
+        let (code, reply) = run(&env, &["operator", "add", "eve"]);
+        assert_eq!(code, 2, "{reply}");
+        assert!(reply.to_string().contains("ann"), "{reply}");
+    }
+}
+
+#[test]
 fn au_21_two_distinct_operators() {
     let env = project(&two_approvers());
     add(&env, "bernd");

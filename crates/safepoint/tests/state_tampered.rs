@@ -197,3 +197,35 @@ fn st_20_a_row_that_cannot_be_read_or_names_another_entry_is_refused() {
         refused(&env, &["rollback", &good], 1, "STATE_TAMPERED");
     }
 }
+
+#[test]
+fn tr_11_an_audit_and_the_log_name_what_was_tampered_with() {
+    let changes = [
+        "UPDATE state_actions SET before_id = after_id WHERE action_id = '{action}'",
+        "UPDATE state_snapshots SET created = created - 1 WHERE id = '{before}'",
+    ];
+    for change in changes {
+        let env = env();
+        checkpoint(&env, "first\n");
+        let ran = env.run(&["exec", "--no-tui", "--json", "--", "cp", "f", "g"]);
+        let ran: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let action = ran["action_id"].as_str().unwrap();
+        let log = env.json(&["log", "--limit", "1"]);
+        assert_eq!(log["actions"][0]["tampered"], false);
+        let before = log["actions"][0]["checkpoint_id"].as_str().unwrap();
+        let change = change.replace("{action}", action);
+        tamper(&env, &change.replace("{before}", before));
+        // Also for somebody who asks about another file: who knows what it changed?
+        for scope in [&[][..], &["--scope", "elsewhere"]] {
+            let audit = env.json(&[&["audit"], scope].concat());
+            let failures = audit["failures"].as_array().unwrap();
+            let named = |it: &&Value| it["action_id"] == action && it["outcome"] == "tampered";
+            assert_eq!(failures.iter().filter(named).count(), 1, "{audit}");
+            assert!(audit["confidence"].as_f64().unwrap() < 1.0, "{audit}");
+        }
+        let log = env.json(&["log", "--limit", "1"]);
+        assert_eq!(log["actions"][0]["tampered"], true);
+        let shown = env.run(&["log", "--limit", "1"]).stdout;
+        assert!(shown.contains("somebody has changed the store"), "{shown}");
+    }
+}

@@ -340,6 +340,54 @@ fn pr_04_an_agent_tells_its_parent_and_moves_with_it() {
 }
 
 #[test]
+fn pr_20_whoever_reports_hears_that_a_limit_is_near_and_then_passed() {
+    let env = env();
+    let root = root(&env);
+    let place = ["--parent", &root.id, "--role", "worker"];
+    let limits = ["--directive", "work", "--budget-tokens", "100"];
+    let worker = create(&env, &[&place[..], &limits].concat());
+    let meter = ["workspace", "meter", &worker.id, "--tokens"];
+    let near = env.json(&[&meter[..], &["90"]].concat());
+    let strain = &near["meter"]["strained"][0];
+    assert_eq!(
+        (&strain["dimension"], &strain["is_exceeded"], &near["state"]),
+        (&json!("tokens_consumed"), &json!(false), &json!("active"))
+    );
+    let passed = env.run(&[&meter[..], &["50"]].concat());
+    assert!(
+        passed.stdout.contains("failed: budget_exceeded"),
+        "{passed:?}"
+    );
+    assert!(
+        passed
+            .stdout
+            .contains("tokens_consumed: 140 of 100, passed"),
+        "{passed:?}"
+    );
+    let shown = env.run(&["workspace", "show", &worker.id]).stdout;
+    assert!(shown.contains("failed: budget_exceeded"), "{shown}");
+    assert!(shown.contains("100 tokens"), "{shown}");
+    let listed = env.run(&["workspace", "list"]).stdout;
+    assert!(listed.contains("failed (budget_exceeded)"), "{listed}");
+    let much = [&meter[..3], &["--cost", "1e308"]].concat();
+    assert_eq!(run(&env, &much).0, 7);
+}
+
+#[test]
+fn pr_31_completing_without_a_final_checkpoint_is_said_to_lead_nowhere() {
+    let env = env();
+    let root = root(&env);
+    let worker = below(&env, &root, "worker");
+    record(&env, &worker, "first", &Value::Null, "provisional");
+    let complete = ["workspace", "signal", &worker.id, "complete", "--token"];
+    let said = env.run(&[&complete[..], &[&worker.token]].concat());
+    assert!(
+        said.stderr.contains("without a final checkpoint"),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn pr_04_what_arrives_is_printed_as_it_arrives() {
     let env = env();
     let root = root(&env);
@@ -351,6 +399,8 @@ fn pr_04_what_arrives_is_printed_as_it_arrives() {
         (&first["type"], &first["from"]),
         (&json!("ready"), &json!(worker.id))
     );
+    let all = env.json(&["workspace", "watch", "--once"]);
+    assert_eq!(all["signals"], json!([first]));
     // Only what comes later is told to whoever says where they were.
     let after = text(&first["delivered_at"]);
     let rest = ["--from", after.as_str(), "--output", "ndjson"];

@@ -1,11 +1,13 @@
 //! An operator's word for what is not a hold: whom and what to trust, which permit to take back,
 //! who else decides. It is signed like a decision, and kept in the trail beside what it did.
 
+use std::collections::BTreeSet;
+
 use safepoint_authority::{Boundary, DenialCode, Level, Operator, OperatorKey, Permit, Trust};
 use safepoint_model::{Digest, Frame, Timestamp, json as strict};
-use safepoint_store::Durability;
+use safepoint_store::{Durability, Sql};
 use safepoint_trail::note::{PublicKey, Signer};
-use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
+use safepoint_trail::{Actor, Draft, Kind, Stream, Writing, page_of_kinds};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -227,7 +229,7 @@ impl Desk<'_> {
             let others: Vec<Operator> = kept::open(writing.sql())?;
             match word {
                 Some(word) => self.check(writing, word, &format!("operator add {name} {key}"))?,
-                None if others.is_empty() => {}
+                None if others.is_empty() => nobody_decides(writing.sql())?,
                 None => {
                     return Err(ControlError::Operator {
                         reason: "another operator lets somebody decide, and signs for it"
@@ -292,6 +294,41 @@ impl Word {
         format!("operator:{}", self.operator)
             .parse()
             .unwrap_or_else(|_| Actor::safepoint())
+    }
+}
+
+/// Refuses to begin anew where the trail tells of somebody who may decide: their rows were taken
+/// away.
+fn nobody_decides(sql: &mut dyn Sql) -> Result<(), ControlError> {
+    #[derive(Deserialize)]
+    struct Told {
+        operator: String,
+    }
+    const PAGE: usize = 500;
+    let mut deciding = BTreeSet::new();
+    let mut from = 0;
+    loop {
+        let kinds = ["operator_added", "operator_removed"];
+        let (page, end) = page_of_kinds(sql, &kinds, from, PAGE)?;
+        for entry in &page {
+            let told: Told = serde_json::from_str(&entry.body).map_err(|_| gone("?"))?;
+            match entry.kind.as_str() {
+                "operator_added" => deciding.insert(told.operator),
+                _ => deciding.remove(&told.operator),
+            };
+        }
+        if page.len() < PAGE {
+            break;
+        }
+        from = end;
+    }
+    deciding.first().map_or(Ok(()), |name| Err(gone(name)))
+}
+
+fn gone(operator: &str) -> ControlError {
+    ControlError::Tampered {
+        what: "operator",
+        id: operator.to_owned(),
     }
 }
 

@@ -93,7 +93,13 @@ impl Progress {
     ) -> Result<(Chosen, Record), ProgressError> {
         let chosen = match self.trail.store().read(|sql| choose(sql, wish))? {
             Ok(chosen) => chosen,
-            Err(why) => return Err(self.refused(wish, why, by)?),
+            // What it lacks may have been taken away behind our back.
+            Err(why) => {
+                return Err(match self.faulty(wish.source)? {
+                    Some(found) => found.into(),
+                    None => self.refused(wish, why, by)?,
+                });
+            }
         };
         self.trail.store().read(|sql| {
             self.proved_standing(sql, &chosen.made.id)?;

@@ -228,6 +228,20 @@ pub(crate) fn insert_move(
 }
 
 /// The last two moves of a workspace, the last one first.
+/// Why a workspace stands where it stands, if somebody said so.
+pub(crate) fn last_reason(
+    sql: &mut dyn Sql,
+    id: &WorkspaceId,
+) -> Result<Option<String>, StoreError> {
+    let reason = query_one(
+        sql,
+        "SELECT reason FROM progress_moves WHERE workspace = ?1 ORDER BY number DESC LIMIT 1",
+        &[Value::Text(id.as_str())],
+        |row| Ok(row.optional_text(0)?.map(str::to_owned)),
+    )?;
+    Ok(reason.flatten())
+}
+
 pub(crate) fn newest_moves(
     sql: &mut dyn Sql,
     id: &WorkspaceId,

@@ -53,8 +53,7 @@ struct ActionDocument {
     /// What it changed. Null when the states before and after are no longer kept, or when what is
     /// kept was tampered with.
     changes: Option<Vec<ChangeDocument>>,
-    /// There, and true, where what the store keeps of it is not what the trail tells.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    /// Whether what the store keeps of it is not what the trail tells.
     tampered: bool,
 }
 

@@ -187,6 +187,10 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
             "workspace-watch",
             schema_for!(workspace::document::SignalDocument),
         ),
+        (
+            "workspace-watch-once",
+            schema_for!(workspace::watch::SignalsArrived),
+        ),
     ]
 }
 

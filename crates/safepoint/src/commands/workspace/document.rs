@@ -123,6 +123,8 @@ pub(crate) struct WorkspaceDocument {
     /// Where it stands.
     #[schemars(with = "String")]
     pub(crate) state: State,
+    /// Why, if somebody said so: what it is blocked by, or how it failed.
+    pub(crate) reason: Option<String>,
     /// Where a pause will end.
     #[schemars(with = "Option<String>")]
     pub(crate) former: Option<State>,
@@ -158,6 +160,7 @@ impl WorkspaceDocument {
             budget: workspace.budget,
             timeout: workspace.timeout.map(|timeout| timeout.to_string()),
             state: workspace.state,
+            reason: workspace.reason,
             former: workspace.former,
             created: workspace.created.to_string(),
             path: None,
@@ -299,6 +302,19 @@ pub(crate) fn page(record: &Record) -> String {
         }
     }
     page
+}
+
+/// What a workspace may take, on one line.
+pub(crate) fn budget_line(budget: &Budget) -> String {
+    let tokens = budget.tokens.map(|tokens| count(tokens, "token", "tokens"));
+    let time = budget
+        .wall_time
+        .map(|time| format!("{} s", time.as_seconds()));
+    let cost = budget.cost.map(|cost| format!("{cost} of money"));
+    let bytes = budget.checkpoint_bytes;
+    let bytes = bytes.map(|bytes| count(bytes, "byte of checkpoints", "bytes of checkpoints"));
+    let all = [tokens, time, cost, bytes];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Names and values in two columns.

@@ -84,6 +84,10 @@ pub(super) fn line(workspace: &WorkspaceDocument, rail: &str, width: usize) -> S
         text::line(&workspace.role).text,
         state_word(workspace.state),
     );
+    if let (State::Failed | State::Blocked, Some(reason)) = (workspace.state, &workspace.reason) {
+        let reason = text::shorten(&text::line(reason).text, 40);
+        line.push_str(&format!(" {FAINT}({reason}){FAINT:#}"));
+    }
     if workspace.taken_back_by.is_some() {
         line.push_str(&format!("  {WARNING}taken back{WARNING:#}"));
     }

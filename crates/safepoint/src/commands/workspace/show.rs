@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::document::{
-    RecordDocument, WorkspaceDocument, documents, moment, rows_of, state_word, taken_back,
+    RecordDocument, WorkspaceDocument, budget_line, documents, moment, rows_of, state_word,
+    taken_back,
 };
 use super::integration::IntegrationDocument;
 use super::{One, list, open};
@@ -64,6 +65,9 @@ fn page(reply: &WorkspaceReply, width: usize) -> String {
     if let Some(former) = workspace.former {
         state.push_str(&format!(", {former} before"));
     }
+    if let Some(reason) = &workspace.reason {
+        state.push_str(&format!(": {}", text::line(reason).text));
+    }
     let mut rows = vec![
         (
             "workspace",
@@ -85,6 +89,9 @@ fn page(reply: &WorkspaceReply, width: usize) -> String {
     }
     if let Some(timeout) = &workspace.timeout {
         rows.push(("timeout", timeout.clone()));
+    }
+    if !workspace.budget.is_empty() {
+        rows.push(("budget", budget_line(&workspace.budget)));
     }
     if let Some(head) = &workspace.head {
         rows.push(("head", head.clone()));

@@ -75,6 +75,8 @@ pub(crate) fn list(context: &mut Context, arguments: &One) -> Result<Exit, CliEr
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let token = arguments.credential.read(context)?;
     let (progress, id) = open(context, &arguments.workspace)?;
+    let has_nothing_final =
+        arguments.kind == SignalType::Complete && matches!(progress.newest_final(&id), Ok(None));
     let signal = progress.emit(
         &id,
         &token,
@@ -89,6 +91,12 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         signal: told.unwrap_or(signal),
         state: progress.workspace(&id)?.state,
     };
+    if has_nothing_final && reply.state == State::Integrating {
+        context.console.say(
+            "it is complete without a final checkpoint: nothing of it can be integrated, and its \
+             coordinator can only fail it and salvage",
+        );
+    }
     context.console.value(&reply, |reply| {
         format!(
             "{}{FAINT}the workspace is{FAINT:#} {}\n",

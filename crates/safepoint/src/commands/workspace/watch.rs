@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use safepoint_model::{Exit, Timestamp, WorkspaceId};
 use safepoint_progress::Progress;
+use safepoint_progress::signal::Signal;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::document::signal_line;
+use super::document::{SignalDocument, signal_line};
 use crate::commands::trail::moment;
 use crate::console::Mode;
 use crate::context::Context;
@@ -29,6 +32,14 @@ pub(crate) struct Arguments {
     once: bool,
 }
 
+/// What `workspace watch --once` prints. Without `--once` each signal is a document of its own.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SignalsArrived {
+    /// In the order in which they arrived.
+    #[schemars(with = "Vec<SignalDocument>")]
+    signals: Vec<Signal>,
+}
+
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let progress = context.progress()?;
     let to = match &arguments.workspace {
@@ -37,6 +48,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     };
     let from = arguments.from.as_deref().map(moment).transpose()?;
     progress.deliver()?;
+    if arguments.once && context.console.mode == Mode::Json {
+        let signals = arrived(&progress, to.as_ref(), from)?;
+        context.console.json(&SignalsArrived { signals })?;
+        return Ok(Exit::Done);
+    }
     if arguments.once {
         print(context, &progress, to.as_ref(), from)?;
         return Ok(Exit::Done);
@@ -54,6 +70,23 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         progress.deliver()?;
     }
     Ok(context.console.followed())
+}
+
+/// All that has arrived since.
+fn arrived(
+    progress: &Progress,
+    to: Option<&WorkspaceId>,
+    mut after: Option<Timestamp>,
+) -> Result<Vec<Signal>, CliError> {
+    let mut all = Vec::new();
+    loop {
+        let page = progress.delivered_after(after, to)?;
+        let Some(last) = page.last() else {
+            return Ok(all);
+        };
+        after = last.delivered_at;
+        all.extend(page);
+    }
 }
 
 /// Prints what has arrived since, and says up to when.
