@@ -41,6 +41,8 @@ pub struct Change {
 pub struct Replay {
     /// How many sessions were played.
     pub sessions: usize,
+    /// How many were left out, since they were under other atlases.
+    pub skipped: usize,
     /// How many requests were judged.
     pub requests: usize,
     /// Those that would be judged otherwise, the oldest first.
@@ -163,6 +165,7 @@ impl Control {
             };
             if entry.kind.as_str() == "SessionStarted" {
                 if played == Played::SameAtlas && !shares_atlas(engine, &recorded) {
+                    replay.skipped += 1;
                     return Ok(());
                 }
                 let goal = recorded.goal.clone();

@@ -245,7 +245,12 @@ fn ga_44_an_answer_is_played_to_the_hold_it_was_for() {
     // Sessions under other atlases are not this steward's business.
     run(&env, &["atlas", "init", "other.yaml"]);
     let (_, other) = run(&env, &["atlas", "replay", "other.yaml"]);
-    assert_eq!(other["sessions"], 0);
+    assert_eq!(
+        (&other["sessions"], &other["skipped"]),
+        (&json!(0), &json!(1))
+    );
+    let told = env.run(&["atlas", "replay", "other.yaml"]).stdout;
+    assert!(told.contains("1 session was under other atlases"), "{told}");
     let (_, all) = run(&env, &["atlas", "replay", "other.yaml", "--all"]);
     assert_eq!(all["sessions"], 1);
 }

@@ -108,6 +108,31 @@ fn au_21_nobody_becomes_the_first_operator_by_taking_the_others_away() {
 }
 
 #[test]
+fn au_13_holds_of_several_projects_are_listed_under_their_names() {
+    let env = project(HELD);
+    hold_of(&env, &COPY);
+    let alone = env.run(&["hold", "list"]).stdout;
+    assert!(
+        !alone.contains("\nin ") && !alone.starts_with("in "),
+        "{alone}"
+    );
+    for name in ["atlas.yaml", "safepoint.yaml", "a"] {
+        let text = std::fs::read_to_string(env.project().join(name)).unwrap();
+        env.write(&format!("second/{name}"), &text);
+    }
+    let second = env.root().join("second");
+    let there = ["-C", second.to_str().unwrap(), "exec", "--no-tui", "--"];
+    assert_eq!(env.run(&[&there[..], &COPY].concat()).code, 2);
+    let both = env.run(&["hold", "list"]).stdout;
+    let places: Vec<&str> = both
+        .lines()
+        .filter(|line| line.starts_with("in "))
+        .collect();
+    assert_eq!(places.len(), 2, "{both}");
+    assert!(places[1].ends_with("/second"), "{both}");
+}
+
+#[test]
 fn au_21_two_distinct_operators() {
     let env = project(&two_approvers());
     add(&env, "bernd");

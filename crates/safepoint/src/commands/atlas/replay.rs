@@ -31,6 +31,8 @@ pub(crate) struct Arguments {
 pub(crate) struct ReplayReply {
     /// How many sessions were played.
     sessions: usize,
+    /// How many were left out, since they were under atlases with another id.
+    skipped: usize,
     /// How many requests were judged again.
     requests: usize,
     /// Those that would be judged otherwise, the oldest first.
@@ -84,6 +86,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let replay = context.control()?.replay(&atlases, since, played)?;
     let reply = ReplayReply {
         sessions: replay.sessions,
+        skipped: replay.skipped,
         requests: replay.requests,
         changes: replay
             .changes
@@ -120,5 +123,11 @@ fn show(reply: &ReplayReply) -> String {
         0 => format!("{judged} in {sessions}: nothing would change\n"),
         changes => format!("{judged} in {sessions}: {changes} would be judged otherwise\n"),
     });
+    if reply.skipped > 0 {
+        let skipped = count(reply.skipped as u64, "session was", "sessions were");
+        shown.push_str(&format!(
+            "{FAINT}{skipped} under other atlases; `--all` plays them too{FAINT:#}\n"
+        ));
+    }
     shown
 }

@@ -69,7 +69,7 @@ pub(crate) struct DecisionReply {
 
 pub(super) fn fingerprint(text: &str) -> Result<Digest, String> {
     text.parse()
-        .map_err(|_| "a fingerprint has 64 hexadecimal digits".to_owned())
+        .map_err(|_| "a fingerprint has 64 hexadecimal digits, in lower case".to_owned())
 }
 
 pub(crate) fn approve(context: &mut Context, arguments: &Approve) -> Result<Exit, CliError> {

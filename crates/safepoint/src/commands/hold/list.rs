@@ -90,9 +90,29 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         if reply.holds.is_empty() {
             return "Nothing waits.\n".to_owned();
         }
-        reply.holds.iter().map(|hold| line(hold, width)).collect()
+        lines(&reply.holds, width)
     })?;
     Ok(Exit::Done)
+}
+
+/// A line each. Where they are from several workspaces, each is under the name of its own.
+fn lines(holds: &[Pending], width: usize) -> String {
+    let place = |hold: &Pending| hold.canonical_form.workspace.path.clone();
+    let is_mixed = holds.windows(2).any(|two| match two {
+        [one, other] => place(one) != place(other),
+        _ => false,
+    });
+    let mut shown = String::new();
+    let mut last = None;
+    for hold in holds {
+        if is_mixed && last != Some(place(hold)) {
+            let place = text::line(&place(hold)).text;
+            shown.push_str(&format!("{FAINT}in {place}{FAINT:#}\n"));
+        }
+        last = Some(place(hold));
+        shown.push_str(&line(hold, width));
+    }
+    shown
 }
 
 fn line(hold: &Pending, width: usize) -> String {
