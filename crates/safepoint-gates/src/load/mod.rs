@@ -140,7 +140,7 @@ fn faults(text: &str, fault: typed::Fault) -> Vec<Problem> {
     if findings.is_empty() {
         return vec![fault.problem];
     }
-    // Where nothing but the names of fields is wrong, the rest is checked too.
+    // Where nothing but names and words is misspelled, the rest is checked too.
     if let Some(manifest) = repaired.and_then(|value| serde_json::from_value(value).ok()) {
         check::errors(&manifest, &mut findings);
         check::warnings(&manifest, &mut findings);

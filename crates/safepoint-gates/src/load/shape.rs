@@ -23,7 +23,7 @@ const MOST: usize = 1_000_000;
 const DEEPEST: usize = 80;
 
 /// Lists what is wrong with the shape. What comes back is the atlas with the
-/// names of its fields put right, if nothing else was wrong.
+/// names of its fields and its words put right, if nothing else was wrong.
 pub(super) fn walk(tree: &Tree, json: bool, findings: &mut Findings) -> Option<Value> {
     let mut walk = Walk {
         tree,
@@ -109,7 +109,11 @@ impl<'a> Walk<'a> {
             Some(kinds) => match self.kind(kinds, &unique, pointer, at) {
                 Some(kind) => {
                     let strict = std::mem::replace(&mut self.strict, true);
-                    let value = self.fields(&unique, kind, pointer, at);
+                    // The word was looked at; one that is misspelled is not told of twice.
+                    let rest: Vec<_> = unique.into_iter().filter(|it| it.1 != "type").collect();
+                    let known = tag(kind).map(|name| ("type".to_owned(), name.into()));
+                    let known = known.into_iter().collect();
+                    let value = self.fields(&rest, kind, known, pointer, at);
                     self.strict = strict;
                     return value;
                 }
@@ -118,7 +122,7 @@ impl<'a> Walk<'a> {
         };
         match self.branch(schema, "object") {
             None => self.unexpected("a mapping", schema, pointer, at),
-            Some(schema) => self.fields(&unique, schema, pointer, at),
+            Some(schema) => self.fields(&unique, schema, Map::new(), pointer, at),
         }
     }
 
@@ -165,10 +169,12 @@ impl<'a> Walk<'a> {
         unique
     }
 
+    /// Looks at the fields of a mapping, beside those that are known already.
     fn fields(
         &mut self,
         entries: &[(NodeId, &'a str, NodeId)],
         schema: &'a Value,
+        mut value: Map<String, Value>,
         pointer: &str,
         at: Option<Place>,
     ) -> Value {
@@ -180,9 +186,8 @@ impl<'a> Walk<'a> {
         let given: HashSet<&str> = entries.iter().map(|(_, text, _)| *text).collect();
         let mut free: Vec<&'a str> = known
             .map(String::as_str)
-            .filter(|name| !given.contains(name))
+            .filter(|name| !given.contains(name) && !value.contains_key(*name))
             .collect();
-        let mut value = Map::new();
         for (key, text, id) in entries {
             let below = below(pointer, text);
             if let Some(field) = fields.and_then(|fields| fields.get(*text)) {
@@ -264,7 +269,7 @@ impl<'a> Walk<'a> {
             .then_some(kinds)
     }
 
-    /// The alternative that the `type` field names.
+    /// The alternative that the `type` field names, or that may be meant.
     fn kind(
         &mut self,
         kinds: &'a [Value],
@@ -284,34 +289,37 @@ impl<'a> Walk<'a> {
             return None;
         };
         let given = self.tree.key(*id);
-        let found = kinds
-            .iter()
-            .find(|kind| tag(kind) == given && given.is_some());
-        if found.is_none() {
-            let place = self.at(*id, Some(*key));
-            self.unknown_value(given, names, &below(pointer, "type"), place);
+        let named = |name: &str| kinds.iter().find(|kind| tag(kind) == Some(name));
+        if let Some(found) = given.and_then(named) {
+            return Some(found);
         }
-        found
+        let place = self.at(*id, Some(*key));
+        let meant = self.unknown_value(given, names, &below(pointer, "type"), place);
+        meant.and_then(named)
     }
 
-    /// Reports a value that is none of `names`.
+    /// Reports a value that is none of `names`; comes back with the one that may be meant.
     fn unknown_value<'n>(
         &mut self,
         given: Option<&str>,
         names: impl Iterator<Item = &'n str> + Clone,
         pointer: &str,
         at: Option<Place>,
-    ) {
+    ) -> Option<&'n str> {
         let message = match given {
             Some("") | None => "one of a few words is expected here".to_owned(),
             Some(given) => format!("`{}` is not known here", shown(given)),
         };
         let list = one_of(names.clone());
-        let hint = match given.and_then(|given| nearest(given, names)) {
-            Some(name) => format!("did you mean `{name}`? It is one of {list}"),
-            None => format!("it is one of {list}"),
-        };
-        self.fault(pointer, at, message, Some(hint));
+        let meant = given.and_then(|given| nearest(given, names));
+        match meant {
+            Some(name) => {
+                let hint = format!("did you mean `{name}`? It is one of {list}");
+                self.problem(pointer, at, message, Some(hint));
+            }
+            None => self.fault(pointer, at, message, Some(format!("it is one of {list}"))),
+        }
+        meant
     }
 
     /// What `schema` says itself or in one of its alternatives about values of this type.

@@ -40,8 +40,8 @@ impl<'a> Walk<'a> {
             if names.contains(&text) {
                 return Value::String(text.to_owned());
             }
-            self.unknown_value(Some(text), names.into_iter(), pointer, at);
-            return Value::Null;
+            let meant = self.unknown_value(Some(text), names.into_iter(), pointer, at);
+            return meant.map_or(Value::Null, Value::from);
         }
         let strict = self.strict;
         if self.branch(schema, "string").is_some() {

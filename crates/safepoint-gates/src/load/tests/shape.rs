@@ -229,3 +229,26 @@ fn ga_02_aliases_cannot_make_the_report_long() {
     assert!(!problems(&atlas(&format!("{bomb}checkpoints: *a11\n"))).is_empty());
     assert!(!problems(&atlas("actions: &a [*a]\n")).is_empty());
 }
+
+#[test]
+fn ga_02_a_misspelled_word_does_not_hide_what_is_wrong_elsewhere() {
+    let found = super::errors(
+        "checkpoints:
+  - checkpoint_id: g1
+    name: g
+    trigger: { type: acton_pre, patterns: [\"*.delete\"] }
+    mode: blokcing
+    unlock_capabilities: [nope]
+  - checkpoint_id: g1
+    name: g
+    trigger: { type: session_start }
+    extra_field: 1
+",
+    );
+    let has = |text: &str| found.iter().filter(|it| it.contains(text)).count();
+    assert_eq!(has("`acton_pre` is not known"), 1, "{found:#?}");
+    assert_eq!(has("`blokcing` is not known"), 1, "{found:#?}");
+    assert_eq!(has("unknown field `extra_field`"), 1, "{found:#?}");
+    assert!(has("nope") >= 1, "{found:#?}");
+    assert!(has("`g1`") >= 1, "the second of the same name: {found:#?}");
+}
