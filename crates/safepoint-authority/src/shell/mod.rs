@@ -28,6 +28,7 @@ mod options;
 mod parameter;
 mod parse;
 mod place;
+mod program;
 mod redirect;
 mod remote;
 mod run;

@@ -108,59 +108,47 @@ impl Walker<'_> {
         if bare && state.path_changed {
             self.opaque(format!("`PATH` changed: `{name}` may be any program"));
         }
-        let base = name.rsplit('/').next().unwrap_or_default();
         let program = self.find(name, state);
-        let entry = match &program {
-            Program::System(_) => table::find(base),
-            Program::Other(path) => {
-                let inside = path.starts_with(self.around.directory)
-                    || state.directories.as_ref().is_none_or(|directories| {
-                        directories.iter().any(|directory| {
-                            path.starts_with(directory)
-                                && Some(directory.as_path()) != self.around.home
-                                && directory.parent().is_some()
-                        })
-                    });
-                table::find(base).filter(|entry| entry.tool && bare && !inside)
-            }
-            Program::Missing if bare => table::find(base),
-            Program::Missing => None,
-        };
-        if base == "safepoint" {
+        let judged = self.judged(name, &program, state);
+        if judged.safepoint {
             let known = matches!(program, Program::System(_));
             super::safepoint::follow(self, arguments, known, state);
             return;
         }
-        let Some(entry) = entry else {
+        if judged.anything {
             let before = self.out.deeds.len();
             let mut deed = actions::deed(EXEC, format!("`{name}` is run"));
-            let system = !matches!(program, Program::Other(_));
-            if let Program::System(path) | Program::Other(path) = program {
+            if let Program::System(path) | Program::Other(path) = &program {
                 deed.touches.push(crate::Touch {
-                    place: crate::Where::Exact(path),
+                    place: crate::Where::Exact(path.clone()),
                     role: Role::Execute,
                 });
             }
             self.add(deed);
-            self.suspicious(arguments, state);
+            if judged.entries.is_empty() {
+                self.suspicious(arguments, state);
+            }
             self.elsewhere(before, &[], state);
-            if system {
+            if judged.entries.is_empty() && !matches!(program, Program::Other(_)) {
                 self.perhaps_starts(arguments, input, state);
             }
-            return;
-        };
-        if program == Program::Missing {
-            // It may be there by the time the line comes to it.
-            self.add(actions::deed(EXEC, format!("`{name}` is run")));
         }
-        let call = Call {
-            name: base,
-            entry: &entry,
-            arguments,
-            input,
-        };
+        for (called, entry) in &judged.entries {
+            let call = Call {
+                name: called,
+                entry,
+                arguments,
+                input,
+            };
+            self.known(&call, state);
+        }
+    }
+
+    /// Follows a program that is in the table, and what its words carry.
+    fn known(&mut self, call: &Call<'_>, state: &mut State) {
+        let (entry, arguments) = (call.entry, call.arguments);
         let before = self.out.deeds.len();
-        self.call(&call, state);
+        self.call(call, state);
         self.elsewhere(before, &directories_told(arguments), state);
         // These look at addresses themselves.
         let looks = matches!(
@@ -177,7 +165,10 @@ impl Walker<'_> {
         if carries {
             self.add(actions::deed(
                 super::actions::SEND,
-                format!("`{base}` is given an address that can carry anything"),
+                format!(
+                    "`{}` is given an address that can carry anything",
+                    call.name
+                ),
             ));
         }
     }

@@ -57,6 +57,8 @@ pub(super) struct Entry {
     pub(super) special: Option<String>,
     /// It may lie in a user's directory.
     pub(super) tool: bool,
+    /// Names under which it is another program; `*` is any name.
+    pub(super) also: Vec<String>,
     /// Options are words after one dash.
     pub(super) words: bool,
     /// Why, in a few words.
@@ -150,6 +152,21 @@ fn split(file: &'static str) -> Vec<(&'static str, &'static str)> {
 
 /// The entry of a program.
 pub(super) fn find(name: &str) -> Option<Arc<Entry>> {
+    let (name, section) = section(name)?;
+    let mut read = index().read.lock().unwrap_or_else(PoisonError::into_inner);
+    read.entry(name)
+        .or_insert_with(|| parse(section).map(Arc::new))
+        .clone()
+}
+
+/// Whether two names are those of one entry.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    let place = |name| section(name).map(|(_, section)| section.as_ptr());
+    place(one) == place(other)
+}
+
+/// The name that an entry has in the table, and its text.
+fn section(name: &str) -> Option<(&'static str, &'static str)> {
     let index = index();
     let (name, section) = index.sections.get_key_value(name).or_else(|| {
         let bare = name.trim_end_matches(|next: char| next.is_ascii_digit() || "-.".contains(next));
@@ -160,10 +177,7 @@ pub(super) fn find(name: &str) -> Option<Arc<Entry>> {
             // On some disks `RM` is `rm`.
             .or_else(|| index.sections.get_key_value(lower.as_str()))
     })?;
-    let mut read = index.read.lock().unwrap_or_else(PoisonError::into_inner);
-    read.entry(name)
-        .or_insert_with(|| parse(section).map(Arc::new))
-        .clone()
+    Some((name, section))
 }
 
 fn parse(section: &str) -> Option<Entry> {
@@ -213,6 +227,7 @@ fn entry(table: &Table) -> Option<Entry> {
                 let text = item.as_str()?;
                 match key {
                     "does" => made.does = list(text),
+                    "also" => made.also = list(text),
                     "values" => made.values = list(text),
                     "reads" => made.reads = list(text),
                     "writes" => made.writes = list(text),
