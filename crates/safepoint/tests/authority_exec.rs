@@ -674,3 +674,46 @@ fn au_10_nobody_reaches_what_safepoint_keeps() {
     symlink("a", env.project().join("file")).unwrap();
     runs(&env, &["cat", "file"]);
 }
+
+/// A program may do what its name says, so it is told the one it was called by.
+#[test]
+fn au_25_a_program_is_told_the_name_it_was_called_by() {
+    let env = project(OPEN);
+    program(&env, "multi", b"#!/bin/sh\necho \"$0\"\n");
+    symlink("multi", env.project().join("tool-a")).unwrap();
+    assert_eq!(runs(&env, &["./tool-a"])["stdout"], "./tool-a\n");
+    // Found on the way, it is told where.
+    let mut command = exec_command(&env, &[], &["tool-a"]);
+    let path = format!("{}:/usr/bin:/bin", env.project().display());
+    let (code, reply) = reply_of(command.env("PATH", path));
+    assert_eq!(code, 0, "{reply:#}");
+    let place = env.project().canonicalize().unwrap().join("tool-a");
+    let said = text(&reply["stdout"]);
+    let said = std::path::Path::new(said.trim_end());
+    let said = said
+        .parent()
+        .unwrap()
+        .canonicalize()
+        .unwrap()
+        .join("tool-a");
+    assert_eq!(said, place);
+    // What is no script, too.
+    fs::copy("/bin/sh", env.project().join("shell")).unwrap();
+    symlink("shell", env.project().join("tool-b")).unwrap();
+    let reply = runs(&env, &["./tool-b", "-c", "echo $0"]);
+    assert_eq!(reply["stdout"], "./tool-b\n", "{reply:#}");
+    // A yes is bound to the file that it leads to.
+    let form = seen(&env, &["./tool-a"])["canonical_form"].clone();
+    let multi = env.project().canonicalize().unwrap().join("multi");
+    assert_eq!(form["tool"]["executable"]["path"], json!(multi));
+}
+
+/// A link to a program of the system is that program.
+#[test]
+fn au_04_another_name_does_not_hide_what_a_program_is() {
+    let env = bare();
+    env.write("project/a", "a\n");
+    symlink("/bin/rm", env.project().join("harmless")).unwrap();
+    let actions = seen(&env, &["./harmless", "a"])["canonical_form"]["actions"].clone();
+    assert_eq!(actions, json!(["file.delete", "process.exec"]));
+}

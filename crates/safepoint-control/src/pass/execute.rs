@@ -318,10 +318,20 @@ impl Passage<'_> {
             _ => Watched::default(),
         };
         // By descriptor: a file that is put in its place meanwhile is another one. A script
-        // is opened again by its interpreter, by name, unless it could be sealed.
+        // is opened again by its interpreter, by name, unless it could be sealed: by the name
+        // it was called by, which tells it what to do, if that still leads to what was seen.
+        let seen = leave.canonical.directory.path.as_ref();
+        if script.is_none()
+            && program.is_script
+            && !program.is_where_it_was(seen).map_err(failed)?
+        {
+            return Err(failed(std::io::Error::other(
+                "the program is not the one that was seen",
+            )));
+        }
         let path = match (&script, program.is_script) {
             (Some(script), true) => script.path(),
-            (None, true) => program.path.clone(),
+            (None, true) => program.called.clone(),
             (_, false) => format!("/proc/self/fd/{}", program.file.as_raw_fd()).into(),
         };
         #[expect(

@@ -127,8 +127,9 @@ pub(super) struct Watched(Vec<(PathBuf, Option<Stamp>)>);
 /// What changes when a file is written to, renamed or replaced.
 type Stamp = (u64, u64, i64, i64);
 
+/// What is at a path; a link is not followed, for whoever puts another in its place touches it.
 fn stamp(path: &Path) -> Option<Stamp> {
-    let it = std::fs::metadata(path).ok()?;
+    let it = std::fs::symlink_metadata(path).ok()?;
     Some((it.dev(), it.ino(), it.ctime(), it.ctime_nsec()))
 }
 
@@ -140,6 +141,7 @@ impl Watched {
         let mut places: Vec<PathBuf> = files.map(|path| PathBuf::from(&path.path)).collect();
         if program.is_script {
             places.push(program.path.clone());
+            places.push(Path::new(&form.directory.path).join(&program.called));
         }
         places.sort();
         places.dedup();

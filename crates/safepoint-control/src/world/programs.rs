@@ -11,8 +11,9 @@ use safepoint_authority::{Executable, Program, Programs};
 use super::{digest_of, text};
 use crate::ControlError;
 
-/// Where systems keep the programs that come with them.
-const SYSTEM: [&str; 9] = [
+/// Where systems keep the programs that come with them. Some lie beside what they need, and
+/// only a link to them is where programs are looked for.
+const SYSTEM: [&str; 13] = [
     "/usr/bin",
     "/usr/sbin",
     "/bin",
@@ -21,6 +22,10 @@ const SYSTEM: [&str; 9] = [
     "/usr/local/sbin",
     "/usr/lib",
     "/usr/libexec",
+    "/usr/share",
+    "/usr/local/lib",
+    "/usr/local/libexec",
+    "/usr/local/share",
     "/nix/store",
 ];
 
@@ -76,9 +81,11 @@ fn is_of_the_system(path: &Path) -> bool {
         let metadata = std::fs::metadata(path);
         metadata.is_ok_and(|it| it.uid() == 0 && it.permissions().mode() & 0o022 == 0)
     };
+    is_place_of_the_system(path) && guarded(path) && path.parent().is_some_and(guarded)
+}
+
+fn is_place_of_the_system(path: &Path) -> bool {
     SYSTEM.iter().any(|place| path.starts_with(place))
-        && guarded(path)
-        && path.parent().is_some_and(guarded)
 }
 
 /// A program, held open: what was seen is what runs.
@@ -88,6 +95,9 @@ pub(crate) struct Opened {
     pub(crate) executable: Executable,
     /// Where it lies.
     pub(crate) path: PathBuf,
+    /// The path that it is started by: as it was called, or as it was found. It may be a link,
+    /// and some programs do what its name says.
+    pub(crate) called: PathBuf,
     /// The file itself.
     pub(crate) file: File,
     /// Whether it is a script, which its interpreter opens again by name.
@@ -120,7 +130,42 @@ pub(crate) fn open_program(
             digest,
         },
         path,
+        // A script is told this name, and expects the one that was typed.
+        called: match name.contains('/') {
+            true => PathBuf::from(name),
+            false => found,
+        },
         file,
         is_script,
     })
+}
+
+impl Opened {
+    /// Whether what it is called by still leads to the file that is held.
+    pub(crate) fn is_where_it_was(&self, directory: &Path) -> std::io::Result<bool> {
+        let called = directory.join(&self.called);
+        let (now, held) = (std::fs::metadata(&called)?, self.file.metadata()?);
+        let same = (now.dev(), now.ino()) == (held.dev(), held.ino());
+        Ok(same && std::fs::canonicalize(&called)? == self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn au_04_programs_of_the_system_lie_where_their_links_lead() {
+        for path in [
+            "/usr/bin/git",
+            "/usr/lib/postgresql/15/bin/psql",
+            "/usr/share/postgresql-common/pg_wrapper",
+            "/usr/local/lib/node_modules/npm/bin/npm-cli.js",
+        ] {
+            assert!(is_place_of_the_system(Path::new(path)), "{path}");
+        }
+        for path in ["/home/sam/bin/git", "/usr/shared/x", "/tmp/usr/bin/x"] {
+            assert!(!is_place_of_the_system(Path::new(path)), "{path}");
+        }
+    }
 }
