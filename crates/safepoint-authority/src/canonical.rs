@@ -301,6 +301,30 @@ pub fn changed(approved: &Canonical, now: &Canonical) -> Option<DenialCode> {
     Some(DenialCode::FingerprintMismatch)
 }
 
+/// What the world has changed, in words for whoever asks. Of variables, only the names: they
+/// may hold secrets.
+pub fn changed_how(code: DenialCode, approved: &Canonical, now: &Canonical) -> String {
+    let meaning = code.meaning();
+    if code != DenialCode::EnvironmentChanged {
+        return meaning.to_owned();
+    }
+    let (one, other) = (&approved.environment, &now.environment);
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let differ = names
+        .into_iter()
+        .filter(|name| one.get(*name) != other.get(*name));
+    let told: Vec<String> = differ
+        .map(
+            |name| match (one.contains_key(name), other.contains_key(name)) {
+                (true, false) => format!("`{name}` is gone"),
+                (false, true) => format!("`{name}` is new"),
+                _ => format!("`{name}` is another"),
+            },
+        )
+        .collect();
+    format!("{meaning}: {}", told.join(", "))
+}
+
 /// Whether the same places hold something else, or the names lead elsewhere.
 fn paths_changed(approved: &[NamedPath], now: &[NamedPath]) -> DenialCode {
     let same_names = approved.len() == now.len()

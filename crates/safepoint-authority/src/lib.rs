@@ -21,7 +21,7 @@ mod trust;
 pub use boundary::{Boundaries, Standing, Trigger};
 pub use canonical::{
     AtlasPin, Canonical, CanonicalError, Directory, Executable, Identity, Input, NamedPath,
-    Preimage, Tool, Workspace, changed,
+    Preimage, Tool, Workspace, changed, changed_how,
 };
 pub use class::{Reversibility, Risk, SideEffect};
 pub use decision::{Choice, Decision, DecisionError, SignedDecision};

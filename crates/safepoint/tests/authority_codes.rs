@@ -371,7 +371,9 @@ fn au_25_environment_changed() {
     let hold = text(&is_denied(exit, &reply, "APPROVAL_REQUIRED")["hold_id"]);
     approve(&env, &hold);
     let (exit, reply) = asked("two");
-    is_denied(exit, &reply, "ENVIRONMENT_CHANGED");
+    let denial = is_denied(exit, &reply, "ENVIRONMENT_CHANGED");
+    let reason = text(&denial["reason"]);
+    assert!(reason.ends_with(": `SOME_CHOICE` is another"), "{reason}");
     assert!(!is_there(&env, "b"));
     let (exit, reply) = asked("two");
     let hold = text(&is_denied(exit, &reply, "APPROVAL_REQUIRED")["hold_id"]);
@@ -393,7 +395,9 @@ fn au_25_a_secret_variable_that_changes_is_seen_and_not_shown() {
     assert!(!support::show(&env, &hold).to_string().contains(one));
     approve(&env, &hold);
     let (exit, reply) = asked("hunter2-two-9f8e7d6c5b4a");
-    is_denied(exit, &reply, "ENVIRONMENT_CHANGED");
+    let denial = is_denied(exit, &reply, "ENVIRONMENT_CHANGED");
+    assert!(text(&denial["reason"]).contains("`API_TOKEN`"), "{denial}");
+    assert!(!denial.to_string().contains("hunter2"), "{denial}");
     let (exit, reply) = asked(one);
     let hold = text(&is_denied(exit, &reply, "APPROVAL_REQUIRED")["hold_id"]);
     approve(&env, &hold);

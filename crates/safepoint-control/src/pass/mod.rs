@@ -256,7 +256,7 @@ impl Passage<'_> {
         // 4. Look again: what was approved is what is there, at the last moment.
         match self.changed_since(proposal, &leave)? {
             None => Ok(Answer::Leave(Box::new(leave))),
-            Some(code) => self.withdraw(leave, code),
+            Some(change) => self.withdraw(leave, change),
         }
     }
 

@@ -2,7 +2,7 @@
 //! the action was judged.
 
 use safepoint_authority::{
-    Denial, DenialCode, Hold, HoldState, Permit, PermitState, Proposer, changed,
+    Denial, DenialCode, Hold, HoldState, Permit, PermitState, Proposer, changed, changed_how,
 };
 use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Actor, Writing};
@@ -66,7 +66,12 @@ impl Bench<'_> {
                     {
                         kept::put(writing, &void)?;
                     }
+                    let reason = match approved {
+                        Some(approved) => changed_how(code, approved, &form.canonical),
+                        None => code.meaning().to_owned(),
+                    };
                     let denial = Denial {
+                        reason,
                         policy_basis: needed.basis,
                         hold_id: Some(permit.hold_id.clone()),
                         next:

@@ -1,7 +1,7 @@
 //! What follows from a judgement: leave, a hold, or a denial. All of it is part of the
 //! transaction in which it was judged.
 
-use safepoint_authority::{Denial, DenialCode, Permit, changed};
+use safepoint_authority::{Denial, DenialCode, Permit, changed, changed_how};
 use safepoint_gates::{Decision, Judgement};
 use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Draft, Kind, Stream, Writing};
@@ -335,25 +335,30 @@ impl Passage<'_> {
         &self,
         proposal: &Proposal,
         leave: &Leave,
-    ) -> Result<Option<DenialCode>, ControlError> {
+    ) -> Result<Option<(DenialCode, String)>, ControlError> {
         if leave.permit.is_none() {
             return Ok(None);
         }
         let again = self.see(proposal)?;
         let under = Under::of_form(&leave.canonical);
-        let form = self.form(&again, leave.before.as_ref(), &under)?;
-        Ok(changed(&leave.canonical, &form.canonical))
+        let form = self.form(&again, &Net::of(leave.before.as_ref()), &under)?;
+        let code = changed(&leave.canonical, &form.canonical);
+        Ok(code.map(|code| (code, changed_how(code, &leave.canonical, &form.canonical))))
     }
 
     /// Takes leave back: nothing was run, and the permit is gone.
-    pub(super) fn withdraw(&self, leave: Leave, code: DenialCode) -> Result<Answer, ControlError> {
+    pub(super) fn withdraw(
+        &self,
+        leave: Leave,
+        (code, reason): (DenialCode, String),
+    ) -> Result<Answer, ControlError> {
         let denial = Denial {
             code,
             hold_id: leave.permit.as_ref().map(|permit| permit.hold_id.clone()),
             fingerprint: None,
             action_id: Some(leave.action_id.clone()),
             policy_basis: Vec::new(),
-            reason: code.meaning().to_owned(),
+            reason,
             next: "nothing was run; ask again, and it will be put before an operator anew"
                 .to_owned(),
         };
