@@ -62,7 +62,7 @@ impl Passage<'_> {
 
     pub(super) fn is_kept(&self, path: &Path) -> bool {
         let root = &self.workspace.root;
-        let named = ["safepoint.yaml", ".checkpoints", ".safepoint"];
+        let named = ["safepoint.yaml", ".checkpoints", ".audit", ".safepoint"];
         self.own.iter().any(|own| path.starts_with(own))
             || named.iter().any(|name| path.starts_with(root.join(name)))
     }

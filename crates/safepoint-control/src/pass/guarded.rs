@@ -16,6 +16,9 @@ use super::cover::is_change;
 /// The action that is nobody's but an operator's.
 pub(super) const CONTROL: &str = "safepoint.control";
 
+/// What Safepoint writes in a workspace: what its checkpoints are, and what was done with them.
+const KEPT_HERE: [&str; 2] = [".checkpoints", ".audit"];
+
 /// Files in a git directory, by their last name, that say what git runs.
 const CODE_OF_GIT: [&str; 3] = ["config", "config.worktree", "attributes"];
 
@@ -79,7 +82,16 @@ impl Passage<'_> {
             within || (path.role == "delete" && own.starts_with(place))
         }) || self.is_another_name(&real)
             || (is_change(&path.role) && self.is_a_rule(place, &real))
-            || (is_change(&path.role) && real == self.workspace.root.join("safepoint.yaml"))
+            || (is_change(&path.role) && self.is_kept_here(&real))
+    }
+
+    /// Whether it is among what Safepoint keeps in the workspace itself.
+    fn is_kept_here(&self, real: &Path) -> bool {
+        let root = &self.workspace.root;
+        let kept = KEPT_HERE
+            .iter()
+            .any(|name| real.starts_with(root.join(name)));
+        kept || real == root.join("safepoint.yaml")
     }
 
     /// Whether it is one of the atlases that everything here is judged under.
