@@ -22,6 +22,7 @@ pub mod left_out;
 mod lock;
 pub mod mutate;
 pub mod objects;
+mod overwritten;
 mod own;
 mod part;
 pub mod path;
@@ -49,6 +50,7 @@ pub use collect::Collection;
 pub use content::ContentId;
 pub use error::{Ending, StateError};
 pub use isolate::{Apart, Held as HeldDirectory, Isolated};
+pub use overwritten::{Foreseen, Others, Overwrites, Reach};
 pub use own::manifest_path;
 pub use part::{Held, Part, Provider, Subject, WantedPart};
 pub use restore::{

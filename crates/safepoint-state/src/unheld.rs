@@ -133,7 +133,7 @@ fn is_known(listed: Result<Vec<u8>, GitError>) -> Result<bool, GitError> {
     }
 }
 
-fn names(listed: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn names(listed: &[u8]) -> impl Iterator<Item = &[u8]> {
     listed
         .split(|byte| *byte == 0)
         .map(|name| name.strip_suffix(b"/").unwrap_or(name))
@@ -147,7 +147,7 @@ fn is_within(path: &[u8], above: &[u8]) -> bool {
 }
 
 /// Whether it was left out because a tool builds it again.
-fn is_cache(note: &Note) -> bool {
+pub(crate) fn is_cache(note: &Note) -> bool {
     let table = crate::left_out::TABLE.iter();
     note.why == crate::left_out::TAGGED || table.into_iter().any(|(_, _, why)| note.why == *why)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use safepoint_authority::{Coverage, Deed, NamedPath, Reversibility, SideEffect, Undo};
 use safepoint_gates::Condition;
-use safepoint_state::Snapshot;
+use safepoint_state::{Foreseen, Note, Snapshot};
 
 use super::scratch::SCRATCH;
 
@@ -34,41 +34,90 @@ pub(crate) struct Cover {
 pub(crate) enum Net<'a> {
     /// This one.
     Made(&'a Snapshot),
-    /// One that would be made.
+    /// One that would be made now.
+    Foreseen(&'a Foreseen),
+    /// One that nobody has looked at yet.
     Expected,
 }
 
-impl Net<'_> {
-    /// Why something in the workspace is not in it.
-    fn misses(&self, workspace: &Path, path: &str, below: bool) -> Option<String> {
-        let Self::Made(snapshot) = self else {
-            return None;
-        };
-        let relative = Path::new(path).strip_prefix(workspace).ok()?;
-        let record = &snapshot.record;
-        let notes = record.left_out.iter().chain(&record.sensitive);
-        notes
-            .filter(|note| {
-                let noted = Path::new(&note.path);
-                relative.starts_with(noted) || (below && noted.starts_with(relative))
-            })
-            .map(|note| format!("`{}` is not in the checkpoint: {}", note.path, note.why))
-            .next()
+impl<'a> Net<'a> {
+    /// The checkpoint that was made, or none that is known of yet.
+    pub(crate) fn of(before: Option<&'a Snapshot>) -> Self {
+        before.map_or(Self::Expected, Self::Made)
+    }
+
+    /// The checkpoint, if it was made.
+    pub(crate) fn snapshot(&self) -> Option<&'a Snapshot> {
+        match self {
+            Self::Made(snapshot) => Some(snapshot),
+            Self::Foreseen(_) | Self::Expected => None,
+        }
+    }
+
+    /// What is not in it.
+    pub(crate) fn not_covered(&self) -> Vec<Note> {
+        match self {
+            Self::Made(snapshot) => {
+                let record = &snapshot.record;
+                record
+                    .left_out
+                    .iter()
+                    .chain(&record.sensitive)
+                    .cloned()
+                    .collect()
+            }
+            Self::Foreseen(foreseen) => foreseen.not_covered.clone(),
+            Self::Expected => Vec::new(),
+        }
     }
 
     fn has_git(&self) -> bool {
         match self {
             Self::Made(snapshot) => snapshot.record.git.is_some(),
+            Self::Foreseen(foreseen) => foreseen.has_git,
             Self::Expected => true,
         }
     }
+}
+
+/// What no checkpoint gives back.
+pub(crate) struct Holes {
+    /// What is not in it.
+    pub(crate) notes: Vec<Note>,
+    /// What of that git would overwrite.
+    pub(crate) overwritten: Vec<Note>,
+    pub(crate) has_git: bool,
+}
+
+impl Holes {
+    pub(crate) fn of(net: &Net<'_>, overwritten: Vec<Note>) -> Self {
+        Self {
+            notes: net.not_covered(),
+            overwritten,
+            has_git: net.has_git(),
+        }
+    }
+
+    /// Why something in the workspace is not in it.
+    fn misses(&self, workspace: &Path, path: &str, below: bool) -> Option<String> {
+        let relative = Path::new(path).strip_prefix(workspace).ok()?;
+        let missed = self.notes.iter().find(|note| {
+            let noted = Path::new(&note.path);
+            relative.starts_with(noted) || (below && noted.starts_with(relative))
+        });
+        missed.map(said)
+    }
+}
+
+fn said(note: &Note) -> String {
+    format!("`{}` is not in the checkpoint: {}", note.path, note.why)
 }
 
 /// How much of a deed could be taken back.
 pub(crate) fn of(
     deed: &Deed,
     named: &[NamedPath],
-    net: &Net<'_>,
+    net: &Holes,
     workspace: &Path,
     fenced: Fenced,
 ) -> Cover {
@@ -85,7 +134,7 @@ pub(crate) fn of(
         Undo::Workspace => {
             let mut remainder = BTreeSet::new();
             if deed.action.starts_with("git.") {
-                if !net.has_git() {
+                if !net.has_git {
                     remainder
                         .insert("the git state, which is kept outside the workspace".to_owned());
                 }
@@ -98,6 +147,14 @@ pub(crate) fn of(
             }
             let outside = touched(named, net, workspace);
             remainder.extend(outside.remainder);
+            // What git puts something else in the place of is gone, as if it were removed.
+            if deed.action.starts_with("git.") && !net.overwritten.is_empty() {
+                remainder.extend(net.overwritten.iter().map(said));
+                return Cover {
+                    reversibility: Reversibility::Irreversible,
+                    remainder,
+                };
+            }
             some(remainder)
         }
         Undo::Partly(rest) => some(BTreeSet::from([rest.clone()])),
@@ -112,7 +169,7 @@ pub(crate) fn of(
     }
 }
 
-fn touched(named: &[NamedPath], net: &Net<'_>, workspace: &Path) -> Cover {
+fn touched(named: &[NamedPath], net: &Holes, workspace: &Path) -> Cover {
     let mut remainder = BTreeSet::new();
     let (mut lost, mut kept) = (0, 0);
     for path in named.iter().filter(|it| is_change(&it.role)) {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::asked::{Asked, Entered, Entering, Foretelling, Foretold, Granted, Settlement, Told};
 use super::bench::Under;
+use super::cover::Net;
 use super::documents::{Home, Running, Unsent};
 use super::outbox::Kept;
 use super::recover::this_process;
@@ -89,7 +90,8 @@ impl Passage<'_> {
         // How things ended comes first: it is part of what the next one is judged by.
         self.send_waiting()?;
         let seen = self.see(proposal)?;
-        let wish = self.form(&seen, None, &self.nowhere()?)?.canonical.wish();
+        let wish = self.form(&seen, &Net::Expected, &self.nowhere()?)?;
+        let wish = wish.canonical.wish();
         let entering = Entering {
             wish: Some(wish.to_string()),
             ..self.entering(proposal)?
@@ -221,7 +223,9 @@ impl Passage<'_> {
     /// What would come of it.
     pub(super) fn rehearse_far(&self, proposal: &Proposal) -> Result<Rehearsed, ControlError> {
         let seen = self.see(proposal)?;
-        let form = self.form(&seen, None, &self.nowhere()?)?;
+        let foreseen = self.foresee(&seen)?;
+        let net = foreseen.as_ref().map_or(Net::Expected, Net::Foreseen);
+        let form = self.form(&seen, &net, &self.nowhere()?)?;
         let entropy = &*self.control.around.entropy;
         let asked = Asked::new(&ActionId::generate(entropy)?, &form, proposal.wants());
         let foretelling = Foretelling {

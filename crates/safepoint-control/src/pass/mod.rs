@@ -42,7 +42,7 @@ use safepoint_authority::{Canonical, Coverage, Denial, Permit};
 use safepoint_fence::Fence;
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, SessionId, Span, WorkspaceId};
-use safepoint_state::{Errand, Progress, Snapshot, State, Workspace};
+use safepoint_state::{Errand, Foreseen, Progress, Snapshot, State, Workspace};
 use safepoint_store::fault;
 
 pub use asked::{
@@ -67,6 +67,7 @@ pub use word::{Word, signed_word};
 use crate::world::{self, Opened};
 use crate::{AtlasFile, Control, ControlError};
 use bench::Under;
+use cover::Net;
 use see::{Seen, errand};
 
 /// The fault points of the passage, in the order in which a command passes them.
@@ -214,7 +215,7 @@ impl Passage<'_> {
         // 2. Secure: what could be taken back is part of the judgement.
         let before = self.secure(&seen, &action)?;
         fault::point("pass.secured");
-        let form = self.form(&seen, before.as_ref(), &under)?;
+        let form = self.form(&seen, &Net::of(before.as_ref()), &under)?;
 
         // 3. Judge, and settle what follows in the same transaction: a hold, or leave. The
         //    intent is on disk before anything is done.
@@ -267,7 +268,8 @@ impl Passage<'_> {
         let seen = self.see(proposal)?;
         let (kept, _) = self.control.session(&session)?;
         let under = Under::of(&kept);
-        let wish = self.form(&seen, None, &under)?.canonical.wish().to_string();
+        let wish = self.form(&seen, &Net::Expected, &under)?.canonical.wish();
+        let wish = wish.to_string();
         let action = bench.action_of(&wish, &session)?;
         Ok((seen, under, action))
     }
@@ -280,7 +282,9 @@ impl Passage<'_> {
         let seen = self.see(proposal)?;
         let bench = self.bench()?;
         let rehearsal = bench.session_for_rehearsal(&self.entering(proposal)?)?;
-        let form = self.form(&seen, None, &Under::of(&rehearsal.session))?;
+        let foreseen = self.foresee(&seen)?;
+        let net = foreseen.as_ref().map_or(Net::Expected, Net::Foreseen);
+        let form = self.form(&seen, &net, &Under::of(&rehearsal.session))?;
         let (denial, resolution) = bench.rehearse_form(&proposal.wants(), &form, &rehearsal)?;
         Ok(Rehearsed {
             denial,
@@ -300,6 +304,15 @@ impl Passage<'_> {
             site: None,
             place: self.place.as_ref(),
         })
+    }
+
+    /// What the checkpoint before an action would leave out, where one would be made.
+    fn foresee(&self, seen: &Seen) -> Result<Option<Foreseen>, ControlError> {
+        if !seen.changes_something || seen.has_checkpoint {
+            return Ok(None);
+        }
+        let foreseen = self.state.foresee(self.workspace, self.progress)?;
+        Ok(Some(foreseen))
     }
 
     /// Takes the checkpoint before an action that changes something.

@@ -10,12 +10,12 @@ use safepoint_authority::{
 use safepoint_fence::{Strength, strength};
 use safepoint_gates::{Request, RiskTier};
 use safepoint_model::{ActionId, Digest, SessionId};
-use safepoint_state::{Errand, Snapshot};
+use safepoint_state::{Errand, Note, Overwrites, Snapshot};
 use safepoint_store::Sql;
 use serde_json::json;
 
 use super::bench::Under;
-use super::cover::{self, Cover, Fenced, Net};
+use super::cover::{self, Cover, Fenced, Holes, Net};
 use super::documents::Running;
 use super::guarded::CONTROL;
 use super::{Act, Bench, Passage, Proposal, Stdin, visit};
@@ -50,6 +50,8 @@ pub(super) struct Seen {
     pub(super) line: Option<String>,
     /// Whether nobody waits for its end.
     pub(super) in_background: bool,
+    /// What git puts other content in the place of.
+    pub(super) overwrites: Vec<Overwrites>,
 }
 
 /// The same, ready to be judged.
@@ -189,7 +191,21 @@ impl Passage<'_> {
             has_checkpoint: matches!(proposal.act, Act::Change { .. }),
             line,
             in_background: proposal.visitor.as_ref().is_some_and(|it| it.in_background),
+            overwrites: world::overwrites(&understood.commands, &proposal.directory),
         })
+    }
+
+    /// What git would overwrite of what is not in a checkpoint.
+    fn overwritten(&self, seen: &Seen, net: &Net<'_>) -> Vec<Note> {
+        if seen.overwrites.is_empty() {
+            return Vec::new();
+        }
+        let not_covered = net.not_covered();
+        let of = |it| self.state.overwritten(self.workspace, &not_covered, it);
+        let mut all: Vec<Note> = seen.overwrites.iter().flat_map(of).collect();
+        all.sort_by(|one, other| one.path.cmp(&other.path));
+        all.dedup();
+        all
     }
 
     /// Whether the kernel keeps what is started in the workspace. What is meant to reach
@@ -219,20 +235,18 @@ impl Passage<'_> {
     pub(super) fn form(
         &self,
         seen: &Seen,
-        before: Option<&Snapshot>,
+        net: &Net<'_>,
         under: &Under,
     ) -> Result<Form, ControlError> {
-        let net = match before {
-            Some(snapshot) => Net::Made(snapshot),
-            None => Net::Expected,
-        };
+        let before = net.snapshot();
         let root = &self.workspace.root;
+        let holes = Holes::of(net, self.overwritten(seen, net));
         let fenced = self.is_fenced(seen);
         let covers: Vec<Cover> = seen
             .deeds
             .iter()
             .zip(&seen.named)
-            .map(|(deed, named)| cover::of(deed, named, &net, root, fenced))
+            .map(|(deed, named)| cover::of(deed, named, &holes, root, fenced))
             .collect();
         let total = cover::together(&covers);
         // Whom to trust is known where it is judged.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::asked::{Granted, Refused, Settlement, Wants};
 use super::bench::Under;
+use super::cover::Net;
 use super::documents::{Remote, Running, Standing};
 use super::needs::{Needed, basis, needs, refused_mode};
 use super::see::{Form, errand, is_used};

@@ -6,12 +6,14 @@
 
 mod environment;
 mod look;
+mod overwrites;
 mod programs;
 mod push;
 mod push_words;
 
 pub(crate) use environment::{Variables, pass_on};
 pub(crate) use look::{directory, named};
+pub(crate) use overwrites::overwrites;
 pub(crate) use programs::{Opened, Search, open_program};
 pub(crate) use push::Asking;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Options of `git` itself that are followed by a value.
-const GLOBAL_VALUES: [&str; 7] = [
+pub(super) const GLOBAL_VALUES: [&str; 7] = [
     "-C",
     "-c",
     "--config-env",
