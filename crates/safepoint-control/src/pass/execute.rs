@@ -50,6 +50,17 @@ pub enum Ended {
     Interrupted,
 }
 
+impl Ended {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ByItself => "by_itself",
+            Self::TimedOut => "timed_out",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 /// What came of a command.
 #[derive(Debug)]
 pub struct Ran {
@@ -122,11 +133,7 @@ impl Passage<'_> {
         };
         let body = json!({
             "exit_code": status.code(), "signal": status.signal(),
-            "ended": match ended {
-                Ended::ByItself => "by_itself",
-                Ended::TimedOut => "timed_out",
-                Ended::Interrupted => "interrupted",
-            },
+            "ended": ended.as_str(),
             "left_running": left_running, "exchanged": exchanged,
         });
         let changes = self.conclude(leave, outcome, body)?;

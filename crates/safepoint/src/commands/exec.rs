@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use safepoint_authority::{Canonical, Coverage};
 use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, Rehearsed, Stdin};
-use safepoint_model::Exit;
+use safepoint_model::{Exit, Span};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,6 +39,8 @@ pub(crate) struct ExecReply {
     outcome: String,
     /// Its exit code, if it had one.
     exit_code: Option<i32>,
+    /// `by_itself`, `timed_out` when it took longer than `--timeout` says, or `interrupted`.
+    ended: String,
     /// What it wrote.
     stdout: String,
     /// What it complained of.
@@ -112,7 +114,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     };
     context.console.flush()?;
     let ran = passage.run(&leave, &stdin, capture, arguments.flags.limit())?;
-    tell(context, &leave, &ran)?;
+    tell(context, &leave, &ran, arguments.flags.timeout)?;
     Ok(match (ran.ended, ran.outcome) {
         (Ended::TimedOut | Ended::Interrupted, _) => Exit::Interrupted,
         (Ended::ByItself, "ok") => Exit::Done,
@@ -170,15 +172,34 @@ fn tell_rehearsal(context: &mut Context, rehearsed: Rehearsed) -> Result<Exit, C
     })
 }
 
-fn tell(context: &mut Context, leave: &Leave, ran: &Ran) -> Result<(), CliError> {
+fn tell(
+    context: &mut Context,
+    leave: &Leave,
+    ran: &Ran,
+    limit: Option<Span>,
+) -> Result<(), CliError> {
     let reply = ExecReply::of(leave, ran);
     if context.console.mode != Mode::Text {
         return context.console.json(&reply);
     }
-    if let Some(code) = reply.exit_code.filter(|code| *code != 0) {
-        context
-            .console
-            .say(&format!("safepoint: the command ended with {code}"));
+    let end = match (ran.ended, reply.exit_code, limit) {
+        (Ended::TimedOut, _, Some(limit)) => Some(format!(
+            "the command took longer than {limit}, and was stopped"
+        )),
+        (Ended::TimedOut, _, None) => Some("the command took too long, and was stopped".to_owned()),
+        (Ended::Interrupted, _, _) => Some("the command was interrupted".to_owned()),
+        (Ended::ByItself, Some(0), _) => None,
+        (Ended::ByItself, Some(code), _) => Some(format!("the command ended with {code}")),
+        (Ended::ByItself, None, _) => Some("the command was ended by a signal".to_owned()),
+    };
+    if let Some(end) = end {
+        context.console.say(&format!("safepoint: {end}"));
+    }
+    for rest in &leave.canonical.remainder {
+        context.console.say(&format!(
+            "safepoint: not taken back by an undo: {}",
+            safepoint_model::text::line(rest).text
+        ));
     }
     for path in &reply.exchanged {
         context.console.warn(&format!(
@@ -224,6 +245,7 @@ impl ExecReply {
             actions: leave.canonical.actions.iter().cloned().collect(),
             outcome: ran.outcome.to_owned(),
             exit_code: ran.exit_code,
+            ended: ran.ended.as_str().to_owned(),
             stdout: String::from_utf8_lossy(&ran.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&ran.stderr).into_owned(),
             checkpoint_id: leave.before.as_ref().map(|before| before.id.to_string()),
