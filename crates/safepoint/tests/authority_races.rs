@@ -399,3 +399,28 @@ fn au_25_nothing_unapproved_happens_whatever_is_exchanged() {
     runs(&env, &["true"]);
     assert_sound(&env);
 }
+
+/// A link that somebody puts in the place of the one that was seen leads to another program.
+#[test]
+fn au_25_a_link_that_leads_elsewhere_is_another_program() {
+    let env = held();
+    let place = |name: &str| env.project().join(name);
+    program(&env, "one", b"#!/bin/sh\necho \"$0\" >> log\n");
+    program(&env, "other", b"#!/bin/sh\necho \"$0\" >> forged\n");
+    symlink("one", place("tool")).unwrap();
+    let words = ["./tool"];
+    permitted(&env, &words);
+    fs::remove_file(place("tool")).unwrap();
+    symlink("other", place("tool")).unwrap();
+    let (code, reply) = reply_of(&mut exec_command(&env, &[], &words));
+    is_denied(code, &reply, "EXECUTABLE_CHANGED");
+    assert!(!place("forged").exists() && !place("log").exists());
+    // As it was, and approved anew, it runs under the name it was called by.
+    fs::remove_file(place("tool")).unwrap();
+    symlink("one", place("tool")).unwrap();
+    permitted(&env, &words);
+    let (code, reply) = reply_of(&mut exec_command(&env, &[], &words));
+    assert_eq!(code, 0, "{reply:#}");
+    assert_eq!(reply["exchanged"].to_string(), "[]", "{reply:#}");
+    assert_eq!(fs::read_to_string(place("log")).unwrap(), "./tool\n");
+}
