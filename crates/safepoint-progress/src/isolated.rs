@@ -10,7 +10,7 @@ use safepoint_state::path;
 use safepoint_state::scope::Scope;
 use safepoint_state::tree::ChangeKind;
 use safepoint_state::{
-    Note, Origin, Snapshot, SnapshotId, State, StateError, Wanted, automatic_expiry,
+    Note, Origin, Snapshot, SnapshotId, Standing, State, StateError, Wanted, automatic_expiry,
 };
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream};
@@ -43,6 +43,16 @@ pub fn create_apart(
     given: &Given<'_>,
     by: &Actor,
 ) -> Result<Apart, ProgressError> {
+    if let Beginning::Below(parent, _) = beginning
+        && let Some(above) = progress.place(parent)?
+        && above.path == origin.root
+    {
+        require_made(
+            state,
+            &above,
+            &format!("nothing is made from it: fail `{parent}`"),
+        )?;
+    }
     let id = WorkspaceId::generate(&*progress.entropy)?;
     let isolated = state.isolate(origin, id.as_str(), &safepoint_state::Progress::default())?;
     let place = Place {
@@ -93,13 +103,11 @@ pub fn checkpoint_in(
         );
         return Err(ProgressError::Invalid(why));
     }
-    if !state.is_isolated(id.as_str(), &directory.root)? {
-        let why = format!(
-            "`{}` is not the directory that was made for `{id}`: another one is in its place; fail `{id}`, and salvage what its checkpoints have",
-            directory.root.display()
-        );
-        return Err(ProgressError::Refused(why));
-    }
+    require_made(
+        state,
+        &place,
+        &format!("fail `{id}`, and salvage what its checkpoints have"),
+    )?;
     // What is bound to be rejected, or was answered before, needs no look at the directory.
     if progress.is_settled(id, body, request_key)? {
         return progress.checkpoint(id, token, body, request_key, None);
@@ -182,6 +190,26 @@ fn actions_since(
     Ok(found)
 }
 
+/// Refuses where a directory is not the one that was made; `next` is what to do then.
+fn require_made(state: &State, place: &Place, next: &str) -> Result<(), ProgressError> {
+    match state.standing(place.workspace.as_str(), &place.path)? {
+        Standing::Made => Ok(()),
+        Standing::Another => Err(another(place, next)),
+        Standing::Gone => {
+            let (id, path) = (&place.workspace, place.path.display());
+            let why = format!("the directory of `{id}` is gone: there is no `{path}`; {next}");
+            Err(ProgressError::Refused(why))
+        }
+    }
+}
+
+fn another(place: &Place, next: &str) -> ProgressError {
+    let (id, path) = (&place.workspace, place.path.display());
+    ProgressError::Refused(format!(
+        "`{path}` is not the directory that was made for `{id}`: another one is in its place; {next}"
+    ))
+}
+
 /// What becomes of work in a directory that no checkpoint holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unheld {
@@ -226,7 +254,21 @@ pub fn remove_apart(
         checkpoint: None,
         discarded: Vec::new(),
     };
-    if place.path.exists() && directory.root == place.path {
+    if directory.root != place.path {
+        let why = format!(
+            "`{}` is not the directory of `{id}`",
+            directory.root.display()
+        );
+        return Err(ProgressError::Invalid(why));
+    }
+    let found = state.standing(id.as_str(), &place.path)?;
+    if found == Standing::Another {
+        return Err(another(
+            &place,
+            "move that away or delete it yourself, then remove again",
+        ));
+    }
+    if found == Standing::Made {
         let wanted = Wanted {
             scope: &Scope::everything(),
             parts: Vec::new(),

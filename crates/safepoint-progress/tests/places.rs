@@ -10,14 +10,17 @@
 mod scene;
 
 use std::fs;
+use std::path::Path;
 
 use safepoint_progress::integrate::Strategy;
 use safepoint_progress::rejection::Reason;
 use safepoint_progress::state::State;
-use safepoint_progress::{PlaceKind, ProgressError, Unheld, checkpoint_in, remove_apart};
+use safepoint_progress::{
+    Beginning, PlaceKind, ProgressError, Unheld, checkpoint_in, create_apart, remove_apart,
+};
 use safepoint_state::Selection;
 use safepoint_state::objects::Mode;
-use scene::{Scene, ada, body, claimed, directory, wish, write};
+use scene::{Scene, ada, body, claimed, directory, given, wish, write};
 use serde_json::json;
 use testkit::on_every_store;
 
@@ -195,5 +198,68 @@ on_every_store! {
         let last = scene.state.list(&Selection { workspace: Some(work.place.path.clone()), limit: Some(1) }).unwrap();
         assert_eq!(last[0].record.files.files, 2);
         remove().unwrap();
+    }
+
+    fn pr_32_no_other_directory_is_removed_or_looked_at_in_the_place_of_one(room: Room) {
+        let scene = Scene::open(&room, 8);
+        scene.write("a", "1\n");
+        let precious = scene.top.join("precious");
+        write(&precious, "kept", "1\n");
+        write(&precious, ".env", "TOKEN=1\n");
+        let names = |at: &Path| {
+            let mut names: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let root = scene.root();
+        let work = scene.apart(&root);
+        let (id, path) = (&work.created.workspace_id, &work.place.path);
+        let away = scene.top.join("away");
+        fs::rename(path, &away).unwrap();
+        let beginning = Beginning::Below(id, "worker".parse().unwrap());
+        let below = || create_apart(&scene.progress, &scene.state, &directory(path), &beginning, &given("work"), &ada());
+        let gone = below().unwrap_err().to_string();
+        assert!(gone.contains("is gone") && !gone.contains("another one"), "{gone}");
+        let gone = scene.try_record_in(&work, &work.created.token, &body(None, "final")).unwrap_err().to_string();
+        assert!(gone.contains("is gone") && !gone.contains("another one"), "{gone}");
+        std::os::unix::fs::symlink(&precious, path).unwrap();
+        assert!(matches!(below(), Err(ProgressError::Refused(_))));
+        scene.progress.move_to(id, State::Failed, Some("aborted_by_coordinator"), &ada()).unwrap();
+        let told = room.entries(&scene.trail).len();
+        let remove = |unheld| remove_apart(&scene.progress, &scene.state, &directory(path), id, unheld, &ada());
+        let refused = |other: &str| {
+            for unheld in [Unheld::Keep, Unheld::Discard] {
+                let why = remove(unheld).unwrap_err();
+                assert!(matches!(why, ProgressError::Refused(_)), "{other}: {why}");
+                assert!(why.to_string().contains("another one is in its place"), "{other}: {why}");
+            }
+            assert_eq!(room.entries(&scene.trail).len(), told, "{other}");
+            assert_eq!(names(&precious), [".env", "kept"], "{other}");
+        };
+        refused("a link to another directory");
+        fs::remove_file(path).unwrap();
+        std::os::unix::fs::symlink(&away, path).unwrap();
+        refused("a link to the very same");
+        fs::remove_file(path).unwrap();
+        write(path, ".env", "TOKEN=2\n");
+        refused("another directory");
+        assert_eq!(names(path), [".env"]);
+        fs::remove_dir_all(path).unwrap();
+        fs::write(path, "a file").unwrap();
+        refused("a file");
+        fs::remove_file(path).unwrap();
+        fs::rename(&away, path).unwrap();
+        assert!(remove(Unheld::Keep).unwrap().checkpoint.is_some());
+        assert!(!path.exists());
+        // What is gone can still be forgotten, also behind a link in place of all of it.
+        let work = scene.apart(&root);
+        let (id, path) = (&work.created.workspace_id, &work.place.path);
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&precious, path.parent().unwrap()).unwrap();
+        scene.progress.move_to(id, State::Failed, Some("aborted_by_coordinator"), &ada()).unwrap();
+        let gone = remove_apart(&scene.progress, &scene.state, &directory(path), id, Unheld::Keep, &ada()).unwrap();
+        assert!(gone.checkpoint.is_none());
+        assert_eq!(names(&precious), [".env", "kept"]);
+        assert!(path.parent().unwrap().symlink_metadata().is_err());
     }
 }

@@ -26,6 +26,17 @@ enum Whose {
     Place,
 }
 
+/// What stands in the place of a directory that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The one that was made.
+    Made,
+    /// Nothing.
+    Gone,
+    /// Something else: a link, or a directory that somebody has put there.
+    Another,
+}
+
 impl Whose {
     const fn as_str(self) -> &'static str {
         match self {
@@ -75,12 +86,32 @@ impl State {
         Ok(is_marked(&place, Whose::Origin, &origin.root))
     }
 
-    /// Whether `root` is the directory called `name` that was made, and not another that
-    /// somebody has made in its place.
-    pub fn is_isolated(&self, name: &str, root: &Path) -> Result<bool, StateError> {
+    /// What stands where the directory called `name` was made.
+    pub fn standing(&self, name: &str, root: &Path) -> Result<Standing, StateError> {
         let place = self.isolated_directory(name)?;
-        Ok(is_marked(&place, Whose::Place, root))
+        let found = match root.symlink_metadata() {
+            Ok(found) => found,
+            Err(error) if is_absence(&error) => return Ok(Standing::Gone),
+            Err(error) => return Err(StateError::file("look at", root, error)),
+        };
+        // A link is never what was made, wherever it leads, and nor is what lies behind one.
+        let direct = found.is_dir() && !is_link(&place);
+        match direct && is_marked(&place, Whose::Place, root) {
+            true => Ok(Standing::Made),
+            false => Ok(Standing::Another),
+        }
     }
+}
+
+pub(crate) fn is_link(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|found| found.is_symlink())
+}
+
+/// Whether nothing is there.
+fn is_absence(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 /// Whether a repository has a work tree in this place.

@@ -15,7 +15,7 @@ use safepoint_store::fault;
 
 use crate::checkpoint::Wanted;
 use crate::git::Repository;
-use crate::identity::IDENTITY;
+use crate::identity::{IDENTITY, is_link};
 use crate::lock::{self, Hold};
 use crate::path::{self, TreePath};
 use crate::restore::{Plan, automatic_expiry, put_new_files};
@@ -285,6 +285,10 @@ impl State {
     }
 
     fn remove_place(&self, place: &Path) -> Result<(), StateError> {
+        if is_link(place) {
+            // Somebody put it there: it goes, and what it leads to is nothing of ours.
+            return Ok(durable::remove(place)?);
+        }
         let origin = std::fs::read(place.join(ORIGIN)).ok();
         let roots: Vec<PathBuf> = std::fs::read_dir(place)
             .into_iter()

@@ -49,6 +49,7 @@ pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;
 pub use content::ContentId;
 pub use error::{Ending, StateError};
+pub use identity::Standing;
 pub use isolate::{Apart, Held as HeldDirectory, Isolated};
 pub use overwritten::{Foreseen, Others, Overwrites, Reach};
 pub use own::manifest_path;

@@ -4,6 +4,7 @@ use safepoint_model::{Exit, text};
 use safepoint_progress::record::Record;
 use safepoint_progress::rejection::Rejection;
 use safepoint_progress::{Place, checkpoint_in};
+use safepoint_state::Standing;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -94,7 +95,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
 }
 
 /// What somebody made or changed in the directory of a checkpoint that it does not hold. Where
-/// the directory is gone nobody can tell, and everything that was left out is named.
+/// the directory is gone, or another, nobody can tell, and everything that was left out is named.
 pub(super) fn not_covered(
     context: &mut Context,
     place: Option<&Place>,
@@ -105,9 +106,15 @@ pub(super) fn not_covered(
     };
     let state = context.state()?;
     let snapshot = state.find(snapshot.as_str())?;
-    let notes = match place.filter(|place| place.path.is_dir()) {
-        Some(place) => state.unheld(&context.directory_of(place)?, &snapshot.record)?,
-        None => snapshot.record.not_covered(),
+    let standing = match place {
+        Some(place) => state.standing(place.workspace.as_str(), &place.path)?,
+        None => Standing::Gone,
+    };
+    let notes = match place {
+        Some(place) if standing == Standing::Made => {
+            state.unheld(&context.directory_of(place)?, &snapshot.record)?
+        }
+        _ => snapshot.record.not_covered(),
     };
     Ok(notes.iter().map(Into::into).collect())
 }
