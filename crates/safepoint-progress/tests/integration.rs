@@ -20,10 +20,11 @@ use safepoint_progress::integrate::{
 use safepoint_progress::signal::SignalType;
 use safepoint_progress::state::State;
 use safepoint_progress::{Apart, Beginning, Created, ProgressError, create_apart};
-use safepoint_state::{Goal, Progress as Looking};
+use safepoint_state::scope::Scope;
+use safepoint_state::{Goal, Origin, Progress as Looking, Snapshot, Wanted};
 use safepoint_store::{Durability, StoreError};
 use safepoint_trail::{Draft, Kind, Stream, TrailError};
-use scene::{Scene, ada, body, claimed, wish, write};
+use scene::{Scene, ada, body, claimed, directory, wish, write};
 use serde_json::{Value, json};
 use testkit::{Database, on_every_store};
 
@@ -108,6 +109,51 @@ fn replaced(scene: &Scene, prepare: impl Fn(&Scene)) {
     let done = scene.integrate(&wish(id, Strategy::Direct)).unwrap();
     assert_eq!(done.result, Some(Outcome::Success));
     assert_eq!(scene.read("a"), "2\n");
+}
+
+/// A checkpoint of what the origin is now.
+fn kept(scene: &Scene) -> Snapshot {
+    let wanted = Wanted {
+        scope: &Scope::everything(),
+        parts: Vec::new(),
+        reason: None,
+        kind: None,
+        expiry: safepoint_model::Expiry::Never,
+        origin: Origin::Asked,
+        seal_to: &[],
+    };
+    let made = scene
+        .state
+        .checkpoint(&scene.origin(), &wanted, &Looking::default());
+    made.unwrap().snapshot
+}
+
+/// Rolls all of the origin back, also where it is not there any more.
+fn roll_back(scene: &Scene, snapshot: &Snapshot) {
+    let goal = Goal::Snapshot {
+        snapshot,
+        scope: Scope::everything(),
+        parts: Vec::new(),
+    };
+    let origin = directory(&scene.top.join("project"));
+    let restored = scene
+        .state
+        .restore(&origin, &goal, &[], &Looking::default());
+    assert!(restored.unwrap().matches);
+}
+
+/// Work that is done when the origin is deleted and rolled back, twice, is integrated.
+fn restored_twice(scene: &Scene) -> Apart {
+    let root = scene.root();
+    let work = done_apart(scene, &root, |at| write(at, "a", "2\n"));
+    let origin = scene.origin().root;
+    let first = kept(scene);
+    fs::remove_dir_all(&origin).unwrap();
+    roll_back(scene, &first);
+    let second = kept(scene);
+    fs::remove_dir_all(&origin).unwrap();
+    roll_back(scene, &second);
+    work
 }
 
 on_every_store! {
@@ -493,6 +539,80 @@ on_every_store! {
         replaced(&scene, |scene| {
             scene.git(&["init", "--quiet"]);
         });
+    }
+
+    fn pr_32_a_directory_that_a_roll_back_made_anew_is_still_the_origin(room: Room) {
+        let scene = Scene::open(&room, 20);
+        scene.write("a", "1\n");
+        let work = restored_twice(&scene);
+        let done = scene.integrate(&wish(&work.created.workspace_id, Strategy::Direct)).unwrap();
+        assert_eq!(done.result, Some(Outcome::Success));
+        assert_eq!(scene.read("a"), "2\n");
+    }
+
+    fn pr_32_a_repository_that_a_roll_back_made_anew_is_still_the_origin(room: Room) {
+        let scene = Scene::open(&room, 21);
+        scene.write("a", "1\n");
+        scene.git(&["init", "--quiet"]);
+        scene.git(&["add", "--all"]);
+        scene.git(&["commit", "--quiet", "--message=first"]);
+        // From before the worktree: the repository knows nothing of it when it is back.
+        let early = kept(&scene);
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| write(at, "a", "2\n"));
+        let origin = scene.origin().root;
+        fs::remove_dir_all(&origin).unwrap();
+        roll_back(&scene, &early);
+        // Another repository in it is not that one.
+        let aside = origin.join(".git.aside");
+        fs::rename(origin.join(".git"), &aside).unwrap();
+        scene.git(&["init", "--quiet"]);
+        let id = &work.created.workspace_id;
+        let told = refusal(scene.integrate(&wish(id, Strategy::Direct)));
+        assert!(told.contains("is not the directory that the work was made from"), "{told}");
+        fs::remove_dir_all(origin.join(".git")).unwrap();
+        fs::rename(&aside, origin.join(".git")).unwrap();
+        assert_eq!(scene.integrate(&wish(id, Strategy::Direct)).unwrap().result, Some(Outcome::Success));
+        assert_eq!(scene.read("a"), "2\n");
+    }
+
+    fn pr_32_a_roll_back_makes_no_other_directory_the_origin(room: Room) {
+        let scene = Scene::open(&room, 22);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let work = done_apart(&scene, &root, |at| write(at, "a", "2\n"));
+        let own = kept(&scene);
+        let origin = scene.origin().root;
+        let aside = origin.with_extension("moved");
+        fs::rename(&origin, &aside).unwrap();
+        let refused = |how: &str| {
+            let told = refusal(scene.integrate(&wish(&work.created.workspace_id, Strategy::Direct)));
+            assert!(told.contains("is not the directory that the work was made from"), "{how}: {told}");
+        };
+        scene.write("b", "of somebody else\n");
+        let other = kept(&scene);
+        roll_back(&scene, &own);
+        refused("one that had something in it");
+        fs::remove_dir_all(&origin).unwrap();
+        roll_back(&scene, &other);
+        refused("a checkpoint of another one");
+        fs::remove_dir_all(&origin).unwrap();
+        roll_back(&scene, &own);
+        room.tamper("UPDATE state_actions SET outcome = 'forged' WHERE action = 'checkpoint.rollback'");
+        refused("a roll back that the trail does not tell of");
+    }
+
+    fn pr_32_a_directory_of_an_agent_that_a_roll_back_made_anew_is_still_its_own(room: Room) {
+        let scene = Scene::open(&room, 23);
+        scene.write("a", "1\n");
+        let work = scene.apart(&scene.root());
+        let base = scene.state.find(work.place.base.as_str()).unwrap();
+        fs::remove_dir_all(&work.place.path).unwrap();
+        let goal = Goal::Snapshot { snapshot: &base, scope: Scope::everything(), parts: Vec::new() };
+        scene.state.restore(&directory(&work.place.path), &goal, &[], &Looking::default()).unwrap();
+        write(&work.place.path, "a", "2\n");
+        let record = scene.record_in(&work, &body(None, "final")).unwrap();
+        assert_eq!(record.payload.files_changed, ["a"]);
     }
 
     fn pr_32_nothing_is_recorded_of_another_directory_in_the_place_of_one(room: Room) {

@@ -4,19 +4,51 @@
 //! place. A work tree is known by the repository that names it. For anything else the number
 //! of the directory and the moment it was made at were written down. The device is not: it
 //! may get another number whenever the system starts.
+//!
+//! A directory that was deleted and that a roll back made anew, from a checkpoint of it, counts
+//! as the same. The trail says which directory each checkpoint was of, and in the place of
+//! which one a roll back filled an empty one; nothing but the trail is believed for that.
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use safepoint_store::durable::{self, Access};
+use serde::{Deserialize, Serialize};
 
-use crate::StateError;
 use crate::state::{State, Workspace};
+use crate::{StateError, snapshot};
 
 /// The file beside a directory that says which ones it is about.
 pub(crate) const IDENTITY: &str = ".identity";
+
+/// So many actions are looked through for those that restored a directory.
+const MOST_ACTIONS: u32 = 10_000;
+
+/// What restores, as journals call it; the log has it with `checkpoint.` before it.
+pub(crate) const RESTORING: [&str; 3] = ["rollback", "undo", "redo"];
+
+/// Which directory something was of, as the trail says it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Marks {
+    /// The directory itself.
+    pub(crate) root: String,
+    /// The repository that lies in it.
+    pub(crate) repository: Option<String>,
+}
+
+impl Marks {
+    /// Those of a directory as it is now, if it is one.
+    pub(crate) fn of(root: &Path) -> Option<Self> {
+        let repository = root.join(".git");
+        Some(Self {
+            root: mark(root)?,
+            repository: (!is_link(&repository)).then(|| mark(&repository)).flatten(),
+        })
+    }
+}
 
 /// Of whom something is written down.
 #[derive(Clone, Copy)]
@@ -81,9 +113,56 @@ impl State {
                 return Ok(false);
             };
             let common = repository.common_dir();
-            return Ok(names(common, &place) || is_marked(&place, Whose::Repository, common));
+            return Ok(names(common, &place)
+                || is_marked(&place, Whose::Repository, common)
+                || self.is_restored(&place, Whose::Origin, &origin.root, Some(common))?);
         }
-        Ok(is_marked(&place, Whose::Origin, &origin.root))
+        Ok(is_marked(&place, Whose::Origin, &origin.root)
+            || self.is_restored(&place, Whose::Origin, &origin.root, None)?)
+    }
+
+    /// Whether we have restored `root`, and with it its repository, in the place of the
+    /// directory that is written down; or in the place of one that we had so restored.
+    fn is_restored(
+        &self,
+        place: &Path,
+        whose: Whose,
+        root: &Path,
+        common: Option<&Path>,
+    ) -> Result<bool, StateError> {
+        let (Some(first), Some(now)) = (written(place, whose), Marks::of(root)) else {
+            return Ok(false);
+        };
+        let repository = common.map(mark);
+        let mut same = BTreeSet::from([first]);
+        let mut found = false;
+        for action in self.actions(root, MOST_ACTIONS)?.into_iter().rev() {
+            let verb = action.action.strip_prefix("checkpoint.");
+            if !verb.is_some_and(|verb| RESTORING.contains(&verb)) {
+                continue;
+            }
+            let told = self
+                .trail
+                .store()
+                .read(|sql| snapshot::find_action_said(&self.trail, sql, action.id.as_str()));
+            let said = match told {
+                Ok((_, said)) => said,
+                Err(StateError::Tampered { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let (Some(restored), Some(earlier)) = (said.directory, said.in_place_of) else {
+                continue;
+            };
+            if !same.contains(&earlier) {
+                continue;
+            }
+            found |= restored.root == now.root
+                && repository
+                    .as_ref()
+                    .is_none_or(|now| now.is_some() && *now == restored.repository);
+            same.insert(restored.root);
+        }
+        Ok(found)
     }
 
     /// What stands where the directory called `name` was made.
@@ -96,7 +175,10 @@ impl State {
         };
         // A link is never what was made, wherever it leads, and nor is what lies behind one.
         let direct = found.is_dir() && !is_link(&place);
-        match direct && is_marked(&place, Whose::Place, root) {
+        let made = direct
+            && (is_marked(&place, Whose::Place, root)
+                || self.is_restored(&place, Whose::Place, root, None)?);
+        match made {
             true => Ok(Standing::Made),
             false => Ok(Standing::Another),
         }

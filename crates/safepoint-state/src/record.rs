@@ -6,6 +6,7 @@ use safepoint_trail::Kind;
 use serde_json::json;
 
 use crate::StateError;
+use crate::identity::Marks;
 use crate::part::{self, WantedPart};
 use crate::path::TreePath;
 use crate::scope::Scope;
@@ -123,6 +124,7 @@ impl State {
                 Expiry::Never => None,
                 Expiry::At(time) => Some(time),
             },
+            "directory": Marks::of(&snapshot.workspace),
             "left_out": record.left_out.len(),
             "sensitive": record.sensitive.iter().map(|note| &note.path).collect::<Vec<_>>(),
         });

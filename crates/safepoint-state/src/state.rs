@@ -19,7 +19,7 @@ use crate::objects::{self, Objects};
 use crate::part::{Provider, Subject};
 use crate::scan::Rules;
 use crate::scan::cache::{Cache, Validity};
-use crate::snapshot::{self, Action, COMPONENT, Selection, Snapshot};
+use crate::snapshot::{self, Action, COMPONENT, Said, Selection, Snapshot, SnapshotId};
 use crate::{ContentId, StateError};
 
 /// Everything snapshots need besides a trail.
@@ -221,6 +221,13 @@ impl State {
         self.trail
             .store()
             .read(|sql| snapshot::find(&self.trail, sql, prefix))
+    }
+
+    /// The same, with what else the trail says of it.
+    pub(crate) fn find_said(&self, id: &SnapshotId) -> Result<(Snapshot, Said), StateError> {
+        self.trail
+            .store()
+            .read(|sql| snapshot::find_said(&self.trail, sql, id.as_str()))
     }
 
     /// Snapshots, newest first.

@@ -116,7 +116,7 @@ impl Progress {
         {
             let (origin, path) = (origin.display(), place.path.display());
             return refused(format!(
-                "`{origin}` is not the directory that the work was made from: another one is in its place; bring that one back there, or take the files from `{path}`"
+                "`{origin}` is not the directory that the work was made from: another one is in its place; bring that one back there, or move this one away and roll back to a checkpoint of that one, or take the files from `{path}`"
             ));
         }
         let Some(snapshot) = &record.snapshot else {

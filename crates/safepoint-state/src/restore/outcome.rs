@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::journal::Journal;
 use super::{Plan, apply, check, stage};
+use crate::identity::{Marks, RESTORING};
 use crate::objects::Objects;
 use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
@@ -106,6 +107,8 @@ impl State {
             "integrate" => Kind::fixed("work_brought"),
             _ => Kind::fixed("rolled_back"),
         };
+        let directory = Marks::of(&workspace.root);
+        let in_place_of = self.in_place_of(journal, directory.as_ref())?;
         self.trail.write(Durability::Sync, |writing| {
             if snapshot::is_recorded(&self.trail, writing.sql(), &action.id)? {
                 return Ok(()); // a crash came between this and the end of the journal
@@ -119,11 +122,44 @@ impl State {
                 "after": journal.after,
                 "changes": record::summarise_changes(&notable),
                 "match": matches,
+                "directory": directory,
+                "in_place_of": in_place_of,
             });
             let draft = self.draft(&workspace.root, kind, Some(&action.id), body);
             let entry = writing.append(draft)?;
             snapshot::insert_action(writing.sql(), &action, entry.seq)
         })
+    }
+
+    /// The directory that this one stands for, now that a state of that one was restored where
+    /// nothing was.
+    fn in_place_of(
+        &self,
+        journal: &Journal,
+        now: Option<&Marks>,
+    ) -> Result<Option<String>, StateError> {
+        let restored = match (&journal.restored_to, &journal.undoes) {
+            (Some(snapshot), _) => snapshot.clone(),
+            (None, Some(action)) if RESTORING.contains(&journal.verb.as_str()) => {
+                self.find_action(action.as_str())?.before
+            }
+            // A change that is taken back, or work that is brought.
+            _ => return Ok(None),
+        };
+        let (before, said) = self.find_said(&journal.before)?;
+        // Somebody else's directory does not become another by what is put into it.
+        let was_empty = said.directory.is_some_and(|was| {
+            now.is_some_and(|now| now.root == was.root) && before.record.is_empty()
+        });
+        if !was_empty {
+            return Ok(None);
+        }
+        match self.find_said(&restored) {
+            Ok((_, said)) => Ok(said.directory.map(|directory| directory.root)),
+            // It may have been collected since; then nobody can say of what it was.
+            Err(StateError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

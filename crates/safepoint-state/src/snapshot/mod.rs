@@ -13,7 +13,10 @@ pub use id::SnapshotId;
 pub use table::{Action, COMPONENT, Selection, keep};
 pub(crate) use table::{actions, delete, insert, insert_action, list, set_pinned, spend};
 pub use told::prove;
-pub(crate) use told::{find, find_action, is_recorded, of_action, of_snapshot, text_of};
+pub(crate) use told::{
+    Said, find, find_action, find_action_said, find_said, is_recorded, of_action, of_snapshot,
+    text_of,
+};
 
 use crate::part::Part;
 use crate::tree::{Moment, Subtree};
@@ -158,6 +161,14 @@ impl Record {
                 "the record of checkpoint `{id}` cannot be read: {error}"
             ))
         })
+    }
+
+    /// Whether nothing was in the directory, neither captured nor left out.
+    pub(crate) fn is_empty(&self) -> bool {
+        let notes = [&self.left_out, &self.sensitive, &self.special];
+        self.files.files == 0
+            && self.git.is_none_or(|git| git.files == 0)
+            && notes.iter().all(|notes| notes.is_empty())
     }
 
     /// The hash of the files, and of databases and states where there are any.

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::{Action, Record, Snapshot, SnapshotId, table};
 use crate::StateError;
+use crate::identity::Marks;
 use crate::state::stream;
 
 const SNAPSHOT_TAG: &str = "safepoint/checkpoint-row/v1";
@@ -26,10 +27,16 @@ pub(crate) struct Told<T> {
     pub(crate) digest: Digest,
 }
 
-/// The part of such an entry that is about its row.
+/// The part of such an entry that is about its row, and about the directory.
 #[derive(Deserialize)]
-struct Said {
+pub(crate) struct Said {
     row: Digest,
+    /// Which directory it was; entries of earlier releases do not say.
+    #[serde(default)]
+    pub(crate) directory: Option<Marks>,
+    /// The one that it was restored in the place of.
+    #[serde(default)]
+    pub(crate) in_place_of: Option<String>,
 }
 
 /// The text that the row of a checkpoint has of its record.
@@ -98,7 +105,7 @@ impl<T> Told<T> {
         sql: &mut dyn Sql,
         kinds: &[&str],
         directory: impl FnOnce(&T) -> &Path,
-    ) -> Result<Option<T>, StateError> {
+    ) -> Result<Option<(T, Said)>, StateError> {
         let entry = match u64::try_from(self.entry) {
             Ok(place) => entry_at(sql, place)?,
             Err(_) => None,
@@ -111,9 +118,8 @@ impl<T> Told<T> {
             return Ok(None);
         }
         let said: Option<Said> = serde_json::from_str(&trail.whole_body(&entry.body)?).ok();
-        Ok(said
-            .is_some_and(|said| said.row == self.digest)
-            .then_some(self.row))
+        let said = said.filter(|said| said.row == self.digest);
+        Ok(said.map(|said| (self.row, said)))
     }
 }
 
@@ -136,6 +142,15 @@ fn readable<T>(
 
 /// The one checkpoint whose id begins with `prefix`, as the trail tells of it.
 pub(crate) fn find(trail: &Trail, sql: &mut dyn Sql, prefix: &str) -> Result<Snapshot, StateError> {
+    find_said(trail, sql, prefix).map(|(snapshot, _)| snapshot)
+}
+
+/// The same, with what else the trail says of it.
+pub(crate) fn find_said(
+    trail: &Trail,
+    sql: &mut dyn Sql,
+    prefix: &str,
+) -> Result<(Snapshot, Said), StateError> {
     let what = "checkpoint";
     let found = readable(table::find(sql, prefix), what, prefix)?;
     let name = found.row.id.to_string();
@@ -149,6 +164,15 @@ pub(crate) fn find_action(
     sql: &mut dyn Sql,
     prefix: &str,
 ) -> Result<Action, StateError> {
+    find_action_said(trail, sql, prefix).map(|(action, _)| action)
+}
+
+/// The same, with what else the trail says of it.
+pub(crate) fn find_action_said(
+    trail: &Trail,
+    sql: &mut dyn Sql,
+    prefix: &str,
+) -> Result<(Action, Said), StateError> {
     let what = "action";
     let found = readable(table::find_action(sql, prefix), what, prefix)?;
     let name = found.row.id.to_string();
