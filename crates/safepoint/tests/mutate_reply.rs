@@ -64,6 +64,70 @@ fn st_26_a_file_of_somebody_else_is_not_taken_from_them() {
     assert_eq!(run.unwrap().code, 0);
 }
 
+/// A project of somebody whom permissions bind, with things in it that are a superuser's.
+fn mixed() -> TestEnv {
+    let env = one();
+    env.write("project/theirs.txt", "theirs\n");
+    env.write("project/theirs/deep.txt", "deep\n");
+    for path in ["", "project", "project/src", "project/src/a.txt"] {
+        let path = env.root().join(path);
+        // Only a superuser can make this scene.
+        let _ = std::os::unix::fs::chown(path, Some(65_534), Some(65_534));
+    }
+    let theirs = env.project().join("other.txt");
+    let _ = std::os::unix::fs::chown(theirs, Some(65_534), Some(0));
+    env
+}
+
+#[test]
+fn st_30_what_only_a_superuser_can_give_is_told_and_is_no_failure() {
+    let env = mixed();
+    let Some(run) = support::bound(&env, &["checkpoint", "--json"]) else {
+        return;
+    };
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    let id = text(&reply["checkpoint_id"]);
+    fs::remove_file(env.project().join("theirs.txt")).unwrap();
+    fs::remove_file(env.project().join("other.txt")).unwrap();
+    fs::remove_dir_all(env.project().join("theirs")).unwrap();
+    fs::write(env.project().join("src/a.txt"), "changed\n").unwrap();
+    let run = support::bound(&env, &["rollback", "--json", &id]).unwrap();
+    assert_eq!(run.code, 0, "{run:?}");
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reply["verification"]["match"], true, "{reply}");
+    let told = reply["warnings"].to_string();
+    for name in ["other.txt", "theirs.txt", "theirs/deep.txt"] {
+        assert!(told.contains(&format!("`{name}`")), "{told}");
+        assert_eq!(env.project().join(name).metadata().unwrap().uid(), 65_534);
+    }
+    assert!(!told.contains("src/a.txt"), "{told}");
+    assert!(told.contains("only a superuser"), "{told}");
+}
+
+#[test]
+fn pr_07_files_of_somebody_else_are_copied_for_an_agent() {
+    let env = mixed();
+    let coordinator = ["workspace", "create", "--json", "--role", "coordinator"];
+    let coordinator = [&coordinator[..], &["--directive", "lead"]].concat();
+    let Some(run) = support::bound(&env, &coordinator) else {
+        return;
+    };
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    let root = text(&reply["workspace_id"]);
+    let make = ["workspace", "create", "--json", "--parent", &root];
+    let make = [&make[..], &["--role", "worker", "--isolated"]].concat();
+    let run = support::bound(&env, &make).unwrap();
+    assert_eq!(run.code, 0, "{run:?}");
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    let made = std::path::PathBuf::from(text(&reply["path"]));
+    for name in ["other.txt", "theirs.txt", "theirs/deep.txt", "src/a.txt"] {
+        let found = made.join(name).metadata().unwrap();
+        assert_eq!((found.uid(), found.gid()), (65_534, 65_534), "{name}");
+        let (ours, copy) = (env.project().join(name), made.join(name));
+        assert_eq!(fs::read(ours).unwrap(), fs::read(copy).unwrap());
+    }
+}
+
 #[test]
 fn st_42_what_the_system_refuses_is_told_with_its_cause() {
     let env = one();

@@ -9,14 +9,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fchmod, fchown, fsync,
-    futimens, mkdirat, openat, renameat, statat, syncfs, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Mode, OFlags, chmodat, chownat, fchmod, fchown, fsync, futimens,
+    mkdirat, openat, renameat, statat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use safepoint_store::fault;
 
 use super::displace::{self, Displaced, Known, Places, Step};
-use super::stage::{Staged, needs_content, permitted, set_attributes, times};
+use super::owner;
+use super::stage::{Staged, needs_content, set_attributes, times};
 use crate::path::{self, TreePath};
 use crate::scan::open_beneath;
 use crate::scan::stat::Found;
@@ -360,8 +361,9 @@ impl<'a> Tree<'a> {
                 set_attributes(handle.as_fd(), &to.attributes)?;
             }
             if (from.owner, from.group) != (to.owner, to.group) {
-                let (owner, group) = (Uid::from_raw(to.owner), Gid::from_raw(to.group));
-                permitted(chownat(parent, name, Some(owner), Some(group), no_follow))?;
+                owner::give((to.owner, to.group), |owner, group| {
+                    chownat(parent, name, owner, group, no_follow)
+                })?;
             }
             if from.mode != to.mode && !matches!(to.node, Node::Symlink { .. }) {
                 chmodat(parent, name, Mode::from_raw_mode(to.mode), AtFlags::empty())?;
@@ -393,8 +395,9 @@ impl<'a> Tree<'a> {
                 if scan::attributes(handle)? != entry.attributes {
                     set_attributes(handle, &entry.attributes)?;
                 }
-                let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
-                permitted(fchown(handle, Some(owner), Some(group)))?;
+                owner::give((entry.owner, entry.group), |owner, group| {
+                    fchown(handle, owner, group)
+                })?;
                 fchmod(handle, Mode::from_raw_mode(entry.mode))?;
                 futimens(handle, &times(entry.modified))
             };
@@ -448,8 +451,9 @@ pub(super) fn copy_across(
         std::io::copy(&mut from, &mut to)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         set_attributes(to.as_fd(), &attributes)?;
-        let (owner, group) = (Uid::from_raw(found.owner), Gid::from_raw(found.group));
-        permitted(fchown(&to, Some(owner), Some(group)))?;
+        owner::give((found.owner, found.group), |owner, group| {
+            fchown(&to, owner, group)
+        })?;
         fchmod(&to, Mode::from_raw_mode(found.mode))?;
         fsync(&to)?;
     }

@@ -121,9 +121,8 @@ impl State {
         tree.apply(&plan.changes, (&staged, &seen), &directories)?;
         drop(git);
         super::outcome::restore_root_mode(workspace, journal.record.root_mode)?;
-        let (_, left) =
-            self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
-        self.record_restored(workspace, &journal, plan, left.is_empty())?;
+        let seen = self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
+        self.record_restored(workspace, &journal, plan, seen.left.is_empty())?;
         stage::clear(&workspace.root)?;
         journal.remove(&self.journal_directory())
     }

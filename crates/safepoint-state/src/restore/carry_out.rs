@@ -2,7 +2,7 @@
 
 use safepoint_store::fault;
 
-use super::outcome::{remarks_as_warnings, restore_root_mode};
+use super::outcome::{not_given_as_warning, remarks_as_warnings, restore_root_mode};
 use super::secrets::Secrets;
 use super::{Journal, Phase, Plan, Restored, apply, hold_git, parts, recover, stage};
 use crate::objects::Objects;
@@ -74,8 +74,8 @@ impl State {
         fault::point("restore.applied");
         warnings.extend(remarks_as_warnings(plan, &staged, &remarks));
         warnings.extend(secrets.put(&workspace.root)?);
-        let (post_hash, left) =
-            self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
+        let seen = self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
+        let left = seen.left;
         for change in left.iter().take(10) {
             let path = crate::path::display(&change.path);
             warnings.push(format!(
@@ -83,6 +83,7 @@ impl State {
                 change.kind().as_str()
             ));
         }
+        warnings.extend(not_given_as_warning(&seen.not_given));
         fault::point("restore.verified");
         let matches = left.is_empty() && !plan.incomplete;
         self.record_restored(workspace, &journal, plan, matches)?;
@@ -107,7 +108,7 @@ impl State {
             changes: plan.changes.clone(),
             parts: parts.into_iter().map(|(_, part)| part).collect(),
             pre_hash: before.hash(),
-            post_hash: part::hash(post_hash, &journal.record.parts),
+            post_hash: part::hash(seen.hash, &journal.record.parts),
             matches,
             warnings,
         })

@@ -9,20 +9,22 @@ use std::path::Path;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, readlinkat, statat};
 
+use super::owner::{self, Owned};
 use super::plan::Plan;
 use super::stage::Staged;
-use crate::path;
+use crate::path::{self, TreePath};
 use crate::scan::stat::Found;
 use crate::scan::{open_beneath, read_back};
 use crate::tree::{Attributes, Change, Entry, Node};
 use crate::{ContentId, StateError};
 
-/// Reads every touched path again. `false` as soon as one is not as it should be.
-pub(super) fn is_as_planned(
+/// Reads every touched path again, and says what is as it should be but for its owner or group,
+/// which only a superuser could give. `None` as soon as one is not as it should be.
+pub(super) fn as_planned(
     workspace: &Path,
     plan: &Plan,
     staged: &Staged,
-) -> Result<bool, StateError> {
+) -> Result<Option<Vec<TreePath>>, StateError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, workspace, flags, Mode::empty())
         .map_err(|error| StateError::file("open", workspace, error))?;
@@ -35,14 +37,14 @@ pub(super) fn is_as_planned(
             .push(change);
     }
     let directories: Vec<_> = directories.into_iter().collect();
-    let inodes: Result<Vec<Option<Inodes>>, StateError> = directories
+    let looked: Result<Vec<Option<Looked>>, StateError> = directories
         .par_iter()
         .map(|(directory, changes)| {
             let Some(handle) = open_beneath(root.as_fd(), directory)? else {
                 let nothing = changes.iter().all(|change| change.to.is_none());
-                return Ok(nothing.then(Vec::new));
+                return Ok(nothing.then(Looked::default));
             };
-            let mut inodes = Inodes::new();
+            let mut looked = Looked::default();
             let mut buffer = Vec::new();
             for change in changes {
                 let found = match proven(handle.as_fd(), change, staged) {
@@ -56,9 +58,13 @@ pub(super) fn is_as_planned(
                             link: Some(link), ..
                         } = entry.node
                         {
-                            inodes.push((link, found.inode));
+                            looked.inodes.push((link, found.inode));
                         }
-                        is_entry(entry, &found, &node, &attributes)
+                        let owned = owner::of(entry, found.owner, found.group);
+                        if owned == Owned::Ours {
+                            looked.not_given.push(change.path.clone());
+                        }
+                        owned != Owned::Wrong && is_entry(entry, &found, &node, &attributes)
                     }
                     _ => false,
                 };
@@ -66,25 +72,34 @@ pub(super) fn is_as_planned(
                     return Ok(None);
                 }
             }
-            Ok(Some(inodes))
+            Ok(Some(looked))
         })
         .collect();
     let mut groups: HashMap<u64, u64> = HashMap::new();
-    for directory in inodes? {
-        let Some(inodes) = directory else {
-            return Ok(false);
+    let mut not_given = Vec::new();
+    for directory in looked? {
+        let Some(looked) = directory else {
+            return Ok(None);
         };
-        for (link, inode) in inodes {
+        for (link, inode) in looked.inodes {
             if *groups.entry(link).or_insert(inode) != inode {
-                return Ok(false);
+                return Ok(None);
             }
         }
+        not_given.extend(looked.not_given);
     }
-    Ok(true)
+    not_given.sort();
+    Ok(Some(not_given))
 }
 
-/// The number of each linked file in the plan, and the one it has now.
-type Inodes = Vec<(u64, u64)>;
+/// What was found in one directory that is as it should be.
+#[derive(Default)]
+struct Looked {
+    /// The number of each linked file in the plan, and the one it has now.
+    inodes: Vec<(u64, u64)>,
+    /// What could not be given to whom it belonged.
+    not_given: Vec<TreePath>,
+}
 
 /// What stands at a path now. Of a directory, nothing but that it is one.
 enum Present {
@@ -148,8 +163,5 @@ fn is_entry(entry: &Entry, found: &Found, present: &Present, attributes: &Attrib
         (Node::Special { kind, .. }, Present::Special) => found.special() == Some(*kind),
         _ => false,
     };
-    content
-        && found.mode == entry.mode
-        && found.modified == entry.modified
-        && (found.owner, found.group) == (entry.owner, entry.group)
+    content && found.mode == entry.mode && found.modified == entry.modified
 }

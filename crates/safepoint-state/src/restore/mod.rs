@@ -23,6 +23,7 @@ mod hold_git;
 mod journal;
 mod onward;
 mod outcome;
+mod owner;
 mod parts;
 mod plan;
 mod put;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::owner::{self, Owned};
 use super::plan::{Plan, content, renumber, spare};
 use crate::capture::Capture;
 use crate::objects::Reader;
@@ -144,7 +145,7 @@ fn is_between(present: &Option<Entry>, planned: &Change) -> bool {
     let any = |same: &dyn Fn(&Entry) -> bool| ends.iter().any(|end| end.as_ref().is_some_and(same));
     any(&|end| same_content(&end.node, &present.node))
         && (any(&|end| end.mode == present.mode) || is_opened(present))
-        && any(&|end| (end.owner, end.group) == (present.owner, present.group))
+        && any(&|end| owner::of(end, present.owner, present.group) != Owned::Wrong)
         && any(&|end| end.attributes == present.attributes)
 }
 
@@ -161,7 +162,7 @@ fn is_our_trace(change: &Change) -> bool {
                 && is_directory(to)
                 && (from.mode == to.mode || is_opened(from))
                 && from.attributes == to.attributes
-                && (from.owner, from.group) == (to.owner, to.group)
+                && owner::of(to, from.owner, from.group) != Owned::Wrong
         }
         _ => false,
     }

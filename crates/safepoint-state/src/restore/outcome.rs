@@ -9,15 +9,44 @@ use safepoint_trail::Kind;
 use serde_json::json;
 
 use super::journal::Journal;
+use super::owner::{self, Owned};
 use super::{Plan, apply, check, stage};
 use crate::identity::{Marks, RESTORING};
 use crate::objects::Objects;
+use crate::path::TreePath;
 use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{self, Action, Snapshot};
 use crate::state::{State, Workspace};
-use crate::tree::{self, Change, ChangeKind};
+use crate::tree::{self, Change, ChangeKind, Entry, same_content};
 use crate::{StateError, checkpoint, record};
+
+/// What is there after a going back.
+pub(super) struct Seen {
+    /// The hash of it.
+    pub(super) hash: Digest,
+    /// What is not as it should be.
+    pub(super) left: Vec<Change>,
+    /// What is, but for its owner or group, which only a superuser could give.
+    pub(super) not_given: Vec<TreePath>,
+}
+
+/// Whether nothing differs from what is wanted but an owner or group that could not be given.
+fn is_not_given(change: &Change) -> bool {
+    let (Some(wanted), Some(found)) = (&change.from, &change.to) else {
+        return false;
+    };
+    let alike = Entry {
+        owner: wanted.owner,
+        group: wanted.group,
+        ..found.clone()
+    };
+    !change.relinked
+        && same_content(&wanted.node, &found.node)
+        && wanted.same_metadata(&alike)
+        && wanted.modified == found.modified
+        && owner::of(wanted, found.owner, found.group) == Owned::Ours
+}
 
 impl State {
     /// Looks again, and tells what is not as it should be.
@@ -28,9 +57,13 @@ impl State {
         (plan, staged): (&Plan, &stage::Staged),
         journal: &Journal,
         progress: &Progress,
-    ) -> Result<(Digest, Vec<Change>), StateError> {
-        if check::is_as_planned(&workspace.root, plan, staged)? {
-            return Ok((journal.record.files.hash, Vec::new()));
+    ) -> Result<Seen, StateError> {
+        if let Some(not_given) = check::as_planned(&workspace.root, plan, staged)? {
+            return Ok(Seen {
+                hash: journal.record.files.hash,
+                left: Vec::new(),
+                not_given,
+            });
         }
         // Something is not: all is looked at, to say what.
         let scope = Scope::stored(&journal.scope)?;
@@ -56,7 +89,13 @@ impl State {
                 && change.to.as_ref().is_some_and(|to| to.subtree().is_some())
         };
         left.retain(|change| !of_directory(change));
-        Ok((capture.files.hash, left))
+        let (not_given, left) = left.into_iter().partition(is_not_given);
+        let not_given: Vec<Change> = not_given;
+        Ok(Seen {
+            hash: capture.files.hash,
+            left,
+            not_given: not_given.into_iter().map(|change| change.path).collect(),
+        })
     }
 
     pub(super) fn record_restored(
@@ -175,6 +214,28 @@ pub(super) fn restore_root_mode(
         }
         _ => Ok(()),
     }
+}
+
+/// So many paths are named.
+const MOST_NAMED: usize = 10;
+
+/// Says what could not be given to whom it belonged.
+pub(super) fn not_given_as_warning(paths: &[TreePath]) -> Option<String> {
+    let mut named: Vec<String> = paths
+        .iter()
+        .take(MOST_NAMED)
+        .map(|path| format!("`{}`", crate::path::display(path)))
+        .collect();
+    match paths.len().saturating_sub(MOST_NAMED) {
+        0 => {}
+        more => named.push(format!("{more} more")),
+    }
+    (!named.is_empty()).then(|| {
+        format!(
+            "of {} the owner or group is yours now: only a superuser gives files to others",
+            named.join(", ")
+        )
+    })
 }
 
 pub(super) fn remarks_as_warnings(

@@ -6,19 +6,18 @@
 //! when nothing has happened yet.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat,
-    fchmod, fchown, fremovexattr, fsetxattr, fstat, linkat, mkdirat, mknodat, openat, symlinkat,
-    syncfs, utimensat,
+    AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps, XattrFlags, chownat, fchmod,
+    fremovexattr, fsetxattr, fstat, linkat, mkdirat, mknodat, openat, symlinkat, syncfs, utimensat,
 };
 use rustix::io::Errno;
 use safepoint_store::{durable, fault};
 
+use super::owner;
 use super::write::{or_file, write_file};
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
@@ -305,30 +304,6 @@ pub(super) fn needs_content(change: &Change) -> bool {
         Some(from) => !crate::tree::same_content(&from.node, &to.node),
     }
 }
-/// Gives a file to whom it belonged, where that is somebody else and may be done.
-pub(super) fn own_as(file: &File, entry: &Entry) -> Result<(), Errno> {
-    let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
-    if me() == (owner, group) {
-        return Ok(());
-    }
-    permitted(fchown(file, Some(owner), Some(group)))
-}
-
-/// As whom this process makes files.
-fn me() -> (Uid, Gid) {
-    static ME: LazyLock<(Uid, Gid)> =
-        LazyLock::new(|| (rustix::process::geteuid(), rustix::process::getegid()));
-    *ME
-}
-
-/// Only a superuser gives files away: for others they stay their own.
-pub(super) fn permitted(result: Result<(), Errno>) -> Result<(), Errno> {
-    match result {
-        Err(Errno::PERM) => Ok(()),
-        other => other,
-    }
-}
-
 fn symlink(
     directory: BorrowedFd<'_>,
     name: &[u8],
@@ -357,9 +332,10 @@ fn fifo(directory: BorrowedFd<'_>, name: &[u8], entry: &Entry) -> Result<(), Err
 }
 
 fn metadata_of_link(directory: BorrowedFd<'_>, name: &[u8], entry: &Entry) -> Result<(), Errno> {
-    let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    permitted(chownat(directory, name, Some(owner), Some(group), flags))?;
+    owner::give((entry.owner, entry.group), |owner, group| {
+        chownat(directory, name, owner, group, flags)
+    })?;
     utimensat(directory, name, &times(entry.modified), flags)
 }
 

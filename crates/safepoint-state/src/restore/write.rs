@@ -9,10 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, fchmod, fstat, fsync, futimens, openat};
+use rustix::fs::{Mode, OFlags, fchmod, fchown, fstat, fsync, futimens, openat};
 use rustix::io::Errno;
 
-use super::stage::{Inode, own_as, set_attributes, times};
+use super::owner;
+use super::stage::{Inode, set_attributes, times};
 use crate::objects::Content;
 use crate::tree::{Entry, Node};
 use crate::{ContentId, StateError, path};
@@ -58,8 +59,14 @@ pub(super) fn write_file(
     if !entry.attributes.is_empty() {
         set_attributes(file.as_fd(), &entry.attributes)?;
     }
-    own_as(&file, entry)?;
-    let stat = fstat(&file)?;
+    let mut stat = fstat(&file)?;
+    // A new file may have the group of its directory.
+    if (stat.st_uid, stat.st_gid) != (entry.owner, entry.group) {
+        owner::give((entry.owner, entry.group), |owner, group| {
+            fchown(&file, owner, group)
+        })?;
+        stat = fstat(&file)?;
+    }
     if stat.st_mode & 0o7777 != entry.mode {
         fchmod(&file, Mode::from_raw_mode(entry.mode))?;
     }
