@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use safepoint_database::DatabaseError;
 use safepoint_model::EntropyError;
-use safepoint_store::StoreError;
+use safepoint_store::{Cause, StoreError};
 use safepoint_trail::TrailError;
 
 use crate::git::GitError;
@@ -47,6 +47,15 @@ pub enum StateError {
         /// Why not.
         #[source]
         error: Arc<std::io::Error>,
+    },
+    /// A directory of the user's may not be written.
+    #[error("the directory `{}` cannot be written", directory.display())]
+    Unwritable {
+        /// Which.
+        directory: PathBuf,
+        /// Why not.
+        #[source]
+        cause: Cause,
     },
     /// What was stored is not what is there now.
     #[error("`{}` is damaged: {why}", path.display())]

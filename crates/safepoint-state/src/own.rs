@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use safepoint_model::Timestamp;
+use safepoint_store::StoreError;
 use safepoint_store::durable::{self, Access};
 use serde_json::json;
 
@@ -25,12 +26,30 @@ pub(crate) fn prepare(directory: &Path) -> Result<(), StateError> {
             std::io::Error::other("it is a link, and what is written there would be elsewhere");
         return Err(StateError::file("use", directory, why));
     }
-    durable::create_directory(directory)?;
+    create(directory)?;
     let ignore = directory.join(".gitignore");
     if !ignore.exists() {
-        durable::write(&ignore, b"*\n", Access::Shared)?;
+        durable::write(&ignore, b"*\n", Access::Shared)
+            .map_err(|error| unwritable(&ignore, error))?;
     }
     Ok(())
+}
+
+/// Makes a directory in a workspace, or the workspace itself.
+pub(crate) fn create(directory: &Path) -> Result<(), StateError> {
+    durable::create_directory(directory).map_err(|error| unwritable(directory, error))
+}
+
+/// What may not be made at `path` lies in a directory of the user's, and not in the store.
+fn unwritable(path: &Path, error: StoreError) -> StateError {
+    let mut above = path.ancestors().skip(1);
+    match (error, above.find(|above| above.is_dir())) {
+        (StoreError::ReadOnly { cause, .. }, Some(directory)) => StateError::Unwritable {
+            directory: directory.to_owned(),
+            cause,
+        },
+        (error, _) => error.into(),
+    }
 }
 
 /// Whether somebody has put a link in the place of one of our directories.
@@ -51,7 +70,7 @@ pub(crate) fn write_manifest(snapshot: &Snapshot) -> Result<(), StateError> {
     prepare(&checkpoints(&snapshot.workspace))?;
     let path = manifest_path(&snapshot.workspace, &snapshot.id);
     if let Some(directory) = path.parent() {
-        durable::create_directory(directory)?;
+        create(directory)?;
     }
     let manifest = json!({
         "checkpoint_id": snapshot.id,
@@ -64,7 +83,7 @@ pub(crate) fn write_manifest(snapshot: &Snapshot) -> Result<(), StateError> {
     let mut text = serde_json::to_vec_pretty(&manifest)
         .map_err(|error| StateError::Unsupported(error.to_string()))?;
     text.push(b'\n');
-    Ok(durable::write(&path, &text, Access::Shared)?)
+    durable::write(&path, &text, Access::Shared).map_err(|error| unwritable(&path, error))
 }
 
 /// Removes what [`write_manifest`] wrote, as far as it is there.

@@ -129,6 +129,29 @@ fn pr_07_files_of_somebody_else_are_copied_for_an_agent() {
 }
 
 #[test]
+fn st_42_a_directory_that_may_not_be_written_is_named_and_not_the_store() {
+    let env = one();
+    let _ = std::os::unix::fs::chown(env.root(), Some(65_534), Some(65_534));
+    let Some(run) = support::bound(&env, &["checkpoint", "--json"]) else {
+        return;
+    };
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    let error = &reply["error"];
+    assert_eq!(error["name"], "FILE_FAILED", "{reply}");
+    let project = env.project().display().to_string();
+    assert_eq!(error["location"], project.as_str(), "{reply}");
+    assert!(
+        text(&error["message"]).contains(&format!("`{project}`")),
+        "{reply}"
+    );
+    assert!(!error.to_string().contains("--store"), "{reply}");
+    assert!(
+        text(&error["suggestion"]).contains("give yourself the right to write"),
+        "{reply}"
+    );
+}
+
+#[test]
 fn st_42_what_the_system_refuses_is_told_with_its_cause() {
     let env = one();
     for path in ["", "project", "project/other.txt", "project/src/a.txt"] {

@@ -38,7 +38,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use safepoint_model::{ActionId, Digest, Expiry, Span, Timestamp};
-use safepoint_store::{durable, fault};
+use safepoint_store::fault;
 
 use crate::bring::Incoming;
 use crate::capture::Capture;
@@ -51,7 +51,7 @@ use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
-use crate::{StateError, checkpoint, undo};
+use crate::{StateError, checkpoint, own, undo};
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, directory as journals};
 use journal::{PathText, Told};
 pub use parts::PartChange;
@@ -158,7 +158,7 @@ impl State {
         identities: &[Identity],
         progress: &Progress,
     ) -> Result<Restored, StateError> {
-        durable::create_directory(&workspace.root)?; // it may be gone altogether
+        own::create(&workspace.root)?; // it may be gone altogether
         let workspace = &workspace.without(&self.subjects_of(goal)?)?;
         let _held = self.hold(&workspace.root, Hold::Alone)?;
         self.refuse_unfinished(&workspace.root)?;

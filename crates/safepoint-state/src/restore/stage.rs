@@ -185,7 +185,7 @@ pub(super) fn prepare_like(
     clear(workspace)?;
     own::prepare(&own::checkpoints(workspace))?;
     let directory = directory(workspace);
-    durable::create_directory(&directory)?;
+    own::create(&directory)?;
     let mut staged = Staged {
         handle: open(&directory)?,
         names: HashMap::new(),

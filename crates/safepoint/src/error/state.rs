@@ -9,6 +9,13 @@ pub(super) fn explain(error: &StateError) -> Explanation {
     let hint = |text: &str| Some(text.to_owned());
     match error {
         StateError::File { path, error, .. } => file::explain(path, error),
+        StateError::Unwritable { directory, .. } => (
+            Code::FileFailed,
+            Some(directory.display().to_string()),
+            hint(
+                "Safepoint writes `.checkpoints/` into the directory that it keeps: give yourself the right to write there, or work on a copy that is yours",
+            ),
+        ),
         StateError::Damaged { path, .. } => (
             Code::StoreCorrupted,
             Some(path.display().to_string()),
