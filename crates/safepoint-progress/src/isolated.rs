@@ -29,6 +29,8 @@ pub struct Apart {
     pub created: Created,
     /// Its directory.
     pub place: Place,
+    /// What is not in it of the one that it was made from, but for what git ignores.
+    pub left_out: Vec<Note>,
 }
 
 /// So many actions are looked through for those that made a record.
@@ -71,7 +73,11 @@ pub fn create_apart(
         ..given.clone()
     };
     match progress.create(beginning, &given, by) {
-        Ok(created) => Ok(Apart { created, place }),
+        Ok(created) => Ok(Apart {
+            created,
+            place,
+            left_out: isolated.left_out,
+        }),
         Err(error) => {
             drop(isolated);
             // Otherwise it is found by whoever clears up.

@@ -1,7 +1,7 @@
 //! Directories for work that is done apart: made from a user's directory, and removed again.
 //!
 //! Each holds what the user sees at that moment, also what is not committed; secrets,
-//! caches and what git ignores stay where they are. In a repository it is a work tree of
+//! caches, what git ignores and the git state of repositories inside it stay where they are. In a repository it is a work tree of
 //! its own, without a branch; elsewhere it is a copy. They lie below our own data, never
 //! in a directory of the user's. One that nobody knows of is what a crash left.
 
@@ -16,12 +16,13 @@ use safepoint_store::fault;
 use crate::checkpoint::Wanted;
 use crate::git::Repository;
 use crate::identity::{IDENTITY, is_link};
+use crate::left_behind::LeftBehind;
 use crate::lock::{self, Hold};
 use crate::path::{self, TreePath};
 use crate::restore::{Plan, automatic_expiry, put_new_files};
 use crate::scan::Progress;
 use crate::scope::Scope;
-use crate::snapshot::{Origin, Snapshot};
+use crate::snapshot::{Note, Origin, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change};
 use crate::{ContentId, StateError};
@@ -44,6 +45,8 @@ pub struct Isolated {
     pub how: Apart,
     /// What was in it when it was made: to be kept by whoever tells the store of it.
     pub base: Snapshot,
+    /// What is not in it of the one that it was made from, but for what git ignores.
+    pub left_out: Vec<Note>,
     _held: Held,
 }
 
@@ -71,7 +74,7 @@ impl State {
             return Err(StateError::Unsupported(why));
         }
         let made = self.isolate_in(origin, name, &place, progress);
-        let (workspace, how, base) = match made {
+        let (workspace, how, base, left_out) = match made {
             Ok(made) => made,
             Err(error) => {
                 // What is left of it after this is found by whoever clears up.
@@ -83,6 +86,7 @@ impl State {
             workspace,
             how,
             base,
+            left_out,
             _held: held,
         })
     }
@@ -93,7 +97,7 @@ impl State {
         name: &str,
         place: &Path,
         progress: &Progress,
-    ) -> Result<(Workspace, Apart, Snapshot), StateError> {
+    ) -> Result<(Workspace, Apart, Snapshot, Vec<Note>), StateError> {
         durable::create_directory(place)?;
         let from = origin.root.as_os_str().as_bytes();
         durable::write(&place.join(ORIGIN), from, Access::Private)?;
@@ -116,10 +120,11 @@ impl State {
             (Some(repository), true) => self.ignored(repository)?,
             _ => Vec::new(),
         };
-        let omitted = self.fill(origin, &root, ignored, progress)?;
+        let left_behind = self.fill(origin, &root, ignored, progress)?;
         if worktree {
-            self.check_out_omitted(&root, &omitted)?;
+            self.check_out_omitted(&root, &left_behind.omitted())?;
         }
+        let left_out = left_behind.missing(&root);
         fault::point("isolate.filled");
         let workspace = Workspace {
             root: std::fs::canonicalize(&root)
@@ -142,7 +147,7 @@ impl State {
         } else {
             Apart::Copy
         };
-        Ok((workspace, how, base))
+        Ok((workspace, how, base, left_out))
     }
 
     /// Makes a work tree without files and without a branch. False when the repository
@@ -193,15 +198,15 @@ impl State {
             .collect())
     }
 
-    /// Puts what is in `origin` into the new directory, but for `without`. Says what was not
-    /// captured there.
+    /// Puts what is in `origin` into the new directory, but for `without`. Says what else was
+    /// not put there.
     fn fill(
         &self,
         origin: &Workspace,
         root: &Path,
         without: Vec<TreePath>,
         progress: &Progress,
-    ) -> Result<Vec<TreePath>, StateError> {
+    ) -> Result<LeftBehind, StateError> {
         let _held = self.hold(&origin.root, Hold::Shared)?;
         // Open until all is written: nothing that was stored for it is collected meanwhile.
         let objects = self.objects()?;
@@ -217,12 +222,19 @@ impl State {
         writer.finish()?;
         let reader = objects.reader();
         let mut changes = tree::changes(&reader, None, Some(&files), &Scope::everything())?;
-        changes.retain(|change: &Change| crate::git_state::inside(&change.path).is_none());
+        let mut pointers = Vec::new();
+        changes.retain(
+            |change: &Change| match crate::git_state::inside(&change.path) {
+                None => true,
+                Some(inside) => {
+                    pointers.extend(inside.is_empty().then(|| change.path.clone()));
+                    false
+                }
+            },
+        );
         let plan = Plan::new(&capture, &[], changes, Vec::new());
         put_new_files(root, &origin.root, &plan, &files, &reader)?;
-        let left_out = capture.scan.left_out.iter().map(|one| &one.path);
-        let secrets = capture.scan.sensitive.iter().map(|(path, _)| path);
-        Ok(left_out.chain(secrets).cloned().collect())
+        Ok(LeftBehind::of(&capture, pointers))
     }
 
     /// Takes the directory called `name` for the caller alone; `None` when somebody has it.

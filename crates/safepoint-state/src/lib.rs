@@ -18,6 +18,7 @@ pub mod git;
 mod git_state;
 mod identity;
 mod isolate;
+mod left_behind;
 pub mod left_out;
 mod lock;
 pub mod mutate;

@@ -224,6 +224,50 @@ fn pr_07_a_repository_without_a_commit_is_copied() {
 }
 
 #[test]
+fn pr_07_repositories_inside_come_as_files_and_are_named() {
+    let named = |pair: &Pair<'_>| -> Vec<String> {
+        let notes = pair.isolated.left_out.iter();
+        notes.map(|note| note.path.clone()).collect()
+    };
+    let bench = Bench::new(44);
+    let part = bench.place("part");
+    let ours = bench.place("project");
+    for place in [&part, &ours] {
+        place.git(&["init", "--quiet"]);
+        place.write("a", "a\n");
+        place.write(".gitignore", "ignored/\n");
+        place.git(&["add", "--all"]);
+        place.git(&["commit", "--quiet", "--message=first"]);
+    }
+    let from = part.top.to_str().unwrap();
+    ours.git(&["submodule", "--quiet", "add", from, "sub"]);
+    for within in ["vendor", "deep/er", "ignored/one"] {
+        ours.git(&["clone", "--quiet", from, within]);
+    }
+    ours.write(".env", "TOKEN=ghp_012345678901234567890123456789012345\n");
+    let worktree = apart(&bench, ours, "wsp_r");
+    assert_eq!(worktree.isolated.how, Apart::Worktree);
+    assert_eq!(named(&worktree), [".env", "deep/er", "sub", "vendor"]);
+    let why = &worktree.isolated.left_out[3].why;
+    assert!(why.contains("its git state is not"), "{why}");
+    for within in ["deep/er", "sub", "vendor"] {
+        assert_eq!(worktree.work.read(format!("{within}/a")), b"a\n");
+        assert!(!worktree.work.at(format!("{within}/.git")).exists());
+    }
+    // A folder of repositories, which is none itself.
+    let folder = bench.place("folder");
+    folder.git(&["clone", "--quiet", from, "one"]);
+    folder.git(&["clone", "--quiet", from, "two"]);
+    let copy = apart(&bench, folder, "wsp_s");
+    assert_eq!(copy.isolated.how, Apart::Copy);
+    assert_eq!(named(&copy), ["one", "two"]);
+    // One without a commit is a copy without git.
+    let empty = bench.place("empty");
+    empty.git(&["init", "--quiet"]);
+    assert_eq!(named(&apart(&bench, empty, "wsp_t")), ["."]);
+}
+
+#[test]
 fn pr_07_a_roll_back_of_the_origin_does_not_cut_a_worktree_off() {
     let bench = Bench::new(40);
     let ours = bench.place("project");

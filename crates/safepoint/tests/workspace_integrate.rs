@@ -98,6 +98,33 @@ fn notes(env: &TestEnv) -> String {
 }
 
 #[test]
+fn pr_07_what_a_directory_lacks_is_named_when_it_is_made() {
+    let (env, root) = project();
+    env.write("project/vendor/a", "a\n");
+    git(&env.project().join("vendor"), &["init", "-q"]);
+    let make = ["workspace", "create", "--parent", &root.id];
+    let make = [&make[..], &["--role", "worker", "--isolated"]].concat();
+    let made = env.json(&make);
+    let [left_out] = made["left_out"].as_array().unwrap().as_slice() else {
+        panic!("{made}");
+    };
+    assert_eq!(left_out["path"], "vendor");
+    let shown = env.run(&make).stdout;
+    let line =
+        "left out   vendor (a repository of its own: its files are here, its git state is not)";
+    assert!(shown.contains(line), "{shown}");
+    let plain = [
+        "workspace",
+        "create",
+        "--parent",
+        &root.id,
+        "--role",
+        "worker",
+    ];
+    assert_eq!(env.json(&plain)["left_out"], json!([]));
+}
+
+#[test]
 fn pr_32_two_agents_are_taken_over_one_after_the_other_and_undone() {
     let (env, root) = project();
     let ((one, first), (two, second)) = (apart(&env, &root), apart(&env, &root));

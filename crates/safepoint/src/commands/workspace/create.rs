@@ -12,6 +12,7 @@ use safepoint_progress::{Beginning, Given, create_apart};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::commands::checkpoint::NoteDocument;
 use crate::commands::session::text_from;
 use crate::console::{FAINT, STRONG};
 use crate::context::Context;
@@ -66,6 +67,9 @@ pub(crate) struct CreateReply {
     pub(super) token: String,
     /// The workspace's own directory, if it has one.
     pub(super) path: Option<String>,
+    /// What is not in that directory of the one it was made from: secrets, caches, what is
+    /// excluded, and the git state of repositories inside it. What git ignores is not named.
+    pub(super) left_out: Vec<NoteDocument>,
 }
 
 pub(super) fn amount(text: &str) -> Result<f64, String> {
@@ -123,8 +127,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         place: None,
     };
     let by = context.actor()?;
-    let (created, path) = match arguments.isolated {
-        false => (progress.create(&beginning, &given, &by)?, None),
+    let (created, path, left_out) = match arguments.isolated {
+        false => (progress.create(&beginning, &given, &by)?, None, Vec::new()),
         true => {
             let state = context.state()?;
             let above = match &parent {
@@ -137,13 +141,14 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             };
             progress.clear_apart(&state)?;
             let apart = create_apart(&progress, &state, &origin, &beginning, &given, &by)?;
-            (apart.created, Some(apart.place.path))
+            (apart.created, Some(apart.place.path), apart.left_out)
         }
     };
     let reply = CreateReply {
         workspace_id: created.workspace_id.to_string(),
         token: created.token,
         path: path.map(|path| path.display().to_string()),
+        left_out: left_out.iter().map(Into::into).collect(),
     };
     print(context, &reply)?;
     Ok(Exit::Done)
@@ -159,6 +164,9 @@ pub(super) fn print(context: &mut Context, reply: &CreateReply) -> Result<(), Cl
         if let Some(path) = &reply.path {
             let path = safepoint_model::text::line(path).text;
             shown.push_str(&format!("{FAINT}path{FAINT:#}       {path}\n"));
+        }
+        for note in &reply.left_out {
+            shown.push_str(&format!("{FAINT}left out{FAINT:#}   {}\n", note.shown()));
         }
         shown
     })?;

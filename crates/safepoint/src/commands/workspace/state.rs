@@ -78,6 +78,7 @@ pub(crate) fn migrate(context: &mut Context, arguments: &One) -> Result<Exit, Cl
         workspace_id: created.workspace_id.to_string(),
         token: created.token,
         path: place.map(|place| place.path.display().to_string()),
+        left_out: Vec::new(),
     };
     print(context, &reply)?;
     Ok(Exit::Done)
