@@ -12,6 +12,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -95,6 +96,31 @@ fn complete(env: &TestEnv, agent: &Agent) {
 #[track_caller]
 fn notes(env: &TestEnv) -> String {
     fs::read_to_string(env.project().join("notes.txt")).unwrap()
+}
+
+#[test]
+fn pr_32_a_project_whose_roll_back_was_cut_off_is_still_the_origin() {
+    for fault in ["restore.journalled", "restore.step", "restore.recorded"] {
+        let (env, root) = project();
+        let (agent, directory) = apart(&env, &root);
+        change(&directory, "notes.txt", "one", "ONE");
+        deliver(&env, &agent);
+        let checkpoint = text(&env.json(&["checkpoint"])["checkpoint_id"]);
+        fs::remove_dir_all(env.project()).unwrap();
+        let project = env.project().display().to_string();
+        let back = ["rollback", &checkpoint, "-C", &project];
+        let mut killed = env.command(&back);
+        killed.current_dir(env.root()).env("SAFEPOINT_FAULT", fault);
+        let killed = killed.output().unwrap();
+        assert_eq!(killed.status.signal(), Some(9), "{fault}: {killed:?}");
+        if fault == "restore.journalled" {
+            // Nothing was touched, and it was dropped.
+            assert_eq!(env.run(&back).code, 0);
+        }
+        let (code, reply) = run(&env, &["workspace", "integrate", &agent.id]);
+        assert_eq!(code, 0, "{fault}: {reply}");
+        assert!(notes(&env).starts_with("ONE\n"), "{fault}");
+    }
 }
 
 #[test]
