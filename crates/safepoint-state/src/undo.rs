@@ -32,6 +32,9 @@ pub struct FileConflict {
     pub hunks: Vec<Conflict>,
     /// What is there now, when somebody is to decide about it.
     pub ours: Option<ContentId>,
+    /// Where it is a directory on one side alone: it is decided with all that is below it, of
+    /// which these paths do not fit either.
+    pub below: Option<Vec<TreePath>>,
 }
 
 /// Larger files are not merged.
@@ -115,6 +118,7 @@ impl Undoing<'_> {
                 why: why.to_owned(),
                 hunks,
                 ours: None,
+                below: None,
             });
         };
         match (after, &present, before) {
@@ -314,6 +318,7 @@ impl Undoing<'_> {
                     why: "the repository has moved on since".to_owned(),
                     hunks: Vec::new(),
                     ours: None,
+                    below: None,
                 });
             }
             // The index goes with `HEAD`, even when git has refreshed it.

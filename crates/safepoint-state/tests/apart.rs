@@ -580,6 +580,101 @@ fn pr_32_a_resolution_says_what_becomes_of_a_path() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// What is below a path, as it is on one side of a directory against a file.
+fn against(name: &str, seed: u64, then: impl FnOnce(Pair<'_>)) {
+    let bench = Bench::new(seed);
+    let ours = bench.place("project");
+    for file in ["dir/kept", "dir/deep/kept", "other/kept"] {
+        ours.write(file, "old\n");
+    }
+    let pair = apart(&bench, ours, name);
+    then(pair);
+}
+
+#[test]
+fn pr_32_paths_that_contain_each_other_are_one_conflict_and_decided_together() {
+    let decisions = [
+        (Resolution::Ours, None),
+        (Resolution::Theirs, Some("a file\n")),
+        (Resolution::Content(b"both\n".to_vec()), Some("both\n")),
+    ];
+    for (seed, (resolution, becomes)) in (60..).zip(decisions) {
+        against("wsp_n", seed, |mut pair| {
+            pair.ours.write("dir/kept", "changed\n");
+            pair.ours.write("dir/deep/new", "new\n");
+            fs::remove_dir_all(pair.work.at("dir")).unwrap();
+            pair.work.write("dir", "a file\n");
+            let found = pair.conflicts();
+            let named: Vec<&[u8]> = found.iter().map(|one| one.path.as_slice()).collect();
+            assert_eq!(named, [b"dir"]);
+            assert_eq!(found[0].below, Some(vec![b"dir/kept".to_vec()]));
+            pair.resolve("dir", resolution);
+            // What was said of something below it does not count any more.
+            pair.resolve("dir/kept", Resolution::Theirs);
+            pair.bring(2).unwrap();
+            match becomes {
+                Some(text) => assert_eq!(pair.ours.read("dir"), text.as_bytes()),
+                None => assert_eq!(pair.ours.read("dir/kept"), b"changed\n"),
+            }
+        });
+    }
+}
+
+#[test]
+fn pr_32_a_directory_of_the_work_against_a_file_here_is_decided_as_a_whole() {
+    let decisions = [
+        (Resolution::Ours, Some("a file\n")),
+        (Resolution::Theirs, None),
+        (Resolution::Content(b"both\n".to_vec()), Some("both\n")),
+    ];
+    for (seed, (resolution, becomes)) in (70..).zip(decisions) {
+        against("wsp_o", seed, |mut pair| {
+            fs::remove_dir_all(pair.ours.at("dir")).unwrap();
+            pair.ours.write("dir", "a file\n");
+            pair.work.write("dir/kept", "changed\n");
+            pair.work.write("dir/deep/new", "new\n");
+            let found = pair.conflicts();
+            let named: Vec<&[u8]> = found.iter().map(|one| one.path.as_slice()).collect();
+            assert_eq!(named, [b"dir"]);
+            pair.resolve("dir", resolution);
+            pair.bring(2).unwrap();
+            match becomes {
+                Some(text) => assert_eq!(pair.ours.read("dir"), text.as_bytes()),
+                None => {
+                    assert_eq!(pair.ours.read("dir/kept"), b"changed\n");
+                    assert_eq!(pair.ours.read("dir/deep/new"), b"new\n");
+                    assert_eq!(pair.ours.read("dir/deep/kept"), b"old\n");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn pr_32_the_mode_of_a_directory_is_decided_without_what_is_in_it() {
+    use std::os::unix::fs::PermissionsExt;
+    for (seed, (resolution, mode)) in
+        (80..).zip([(Resolution::Ours, 0o700), (Resolution::Theirs, 0o750)])
+    {
+        against("wsp_p", seed, |mut pair| {
+            let set = |side: &Place<'_>, mode| {
+                fs::set_permissions(side.at("dir"), fs::Permissions::from_mode(mode)).unwrap();
+            };
+            set(&pair.ours, 0o700);
+            set(&pair.work, 0o750);
+            pair.ours.write("dir/kept", "changed\n");
+            pair.work.write("dir/deep/kept", "changed too\n");
+            assert_eq!(pair.conflicts()[0].below, None);
+            pair.resolve("dir", resolution);
+            pair.bring(2).unwrap();
+            let found = fs::metadata(pair.ours.at("dir")).unwrap().permissions();
+            assert_eq!(found.mode() & 0o777, mode);
+            assert_eq!(pair.ours.read("dir/kept"), b"changed\n");
+            assert_eq!(pair.ours.read("dir/deep/kept"), b"changed too\n");
+        });
+    }
+}
+
 #[test]
 fn pr_32_what_git_ignores_is_left_to_each_side() {
     let bench = Bench::new(41);

@@ -258,6 +258,32 @@ fn pr_32_a_conflict_is_decided_and_nothing_is_overwritten_before() {
 }
 
 #[test]
+fn pr_32_a_directory_against_a_file_is_one_question_and_its_answer_holds() {
+    for (choice, becomes) in [("ours", None), ("theirs", Some("a file\n"))] {
+        let env = env();
+        env.write("project/dd/f", "1\n");
+        let root = root(&env);
+        let (agent, directory) = apart(&env, &root);
+        env.write("project/dd/f", "2\n");
+        fs::remove_dir_all(directory.join("dd")).unwrap();
+        fs::write(directory.join("dd"), "a file\n").unwrap();
+        deliver(&env, &agent);
+        let (code, held) = run(&env, &["workspace", "integrate", &agent.id, "--no-tui"]);
+        let conflicts = held["integration"]["conflicts"].as_array().unwrap();
+        assert_eq!((code, conflicts.len()), (9, 1), "{held}");
+        assert_eq!(conflicts[0]["path"], "dd");
+        let resolve = ["workspace", "resolve", &agent.id, "c1", "--use", choice];
+        let done = env.json(&resolve);
+        assert_eq!(done["integration"]["result"], "conflict_resolved", "{done}");
+        let path = env.project().join("dd");
+        match becomes {
+            Some(text) => assert_eq!(fs::read_to_string(path).unwrap(), text),
+            None => assert_eq!(fs::read_to_string(path.join("f")).unwrap(), "2\n"),
+        }
+    }
+}
+
+#[test]
 fn pr_40_edits_made_after_a_killed_integration_are_kept_by_whoever_comes_next() {
     use std::os::unix::process::ExitStatusExt;
     let (env, root) = project();

@@ -6,7 +6,7 @@ use safepoint_state::path::{self, TreePath};
 use safepoint_state::text::Labels;
 use safepoint_state::tree::Change;
 use safepoint_state::{
-    Arrival, ContentId, Errand, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError,
+    Arrival, ContentId, Errand, FileConflict, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError,
     is_rule,
 };
 use safepoint_store::fault;
@@ -144,7 +144,7 @@ impl Progress {
         let mut conflicts: Vec<Conflict> = arrival
             .conflicts
             .iter()
-            .map(|one| overlap(&one.path, false, &one.why, one.ours))
+            .map(unfitting)
             .collect();
         let changed = changed_rules(&arrival, ground.rules);
         conflicts.retain(|one| !one.raw.as_ref().is_some_and(|path| changed.contains(path)));
@@ -198,10 +198,7 @@ impl Progress {
             return self.conclude(one, by); // it was done all the same
         }
         if let StateError::Conflict { conflicts } = &error {
-            let found: Vec<Conflict> = conflicts
-                .iter()
-                .map(|one| overlap(&one.path, false, &one.why, one.ours))
-                .collect();
+            let found: Vec<Conflict> = conflicts.iter().map(unfitting).collect();
             return self.found_later(one, &found, by);
         }
         if one.conflicts.is_empty() {
@@ -259,10 +256,11 @@ pub fn changed_rules(arrival: &Arrival, rules: &[TreePath]) -> BTreeSet<TreePath
         |change: &&Change| change.to.as_ref().is_some_and(|to| to.subtree().is_some());
     let changes = arrival.changes.iter();
     let changed = changes.filter(|change| touched(&change.path, is_directory(change)));
-    let conflicts = arrival.conflicts.iter().map(|one| &one.path);
+    let conflicts = arrival.conflicts.iter();
+    let conflicts = conflicts.filter(|one| touched(&one.path, one.below.is_none()));
     changed
         .map(|change| &change.path)
-        .chain(conflicts.filter(|path| touched(path, true)))
+        .chain(conflicts.map(|one| &one.path))
         .cloned()
         .collect()
 }
@@ -298,6 +296,15 @@ pub(super) fn resolutions(one: &Integration) -> BTreeMap<TreePath, Resolution> {
         found.insert(path.clone(), resolution);
     }
     found
+}
+
+/// What a directory cannot put together.
+fn unfitting(one: &FileConflict) -> Conflict {
+    let why = match one.below.as_ref().map(Vec::len) {
+        None | Some(0) => one.why.clone(),
+        Some(_) => format!("{}; it is decided with all that is below it", one.why),
+    };
+    overlap(&one.path, false, &why, one.ours)
 }
 
 fn overlap(path: &[u8], mergeable: bool, why: &str, ours: Option<ContentId>) -> Conflict {

@@ -1,6 +1,8 @@
 //! What single paths do not show: directories where the other side has a file, and
 //! what was never captured and must not be lost.
 
+use std::collections::BTreeMap;
+
 use super::weigh::is_directory;
 use super::{Incoming, Resolution, Weighed};
 use crate::StateError;
@@ -40,12 +42,17 @@ impl Undoing<'_> {
     pub(super) fn settle_clashes(
         &self,
         incoming: &Incoming<'_>,
+        whole: &BTreeMap<&TreePath, &Resolution>,
         weighed: &mut Weighed,
     ) -> Result<(), StateError> {
-        self.files_above(incoming, weighed)?;
+        self.files_above(weighed)?;
         let ours = |path: &TreePath| {
             let stays = |(at, resolution): (&TreePath, &Resolution)| {
-                *resolution == Resolution::Ours && path::is_within(path, at)
+                let reaches = match whole.contains_key(at) {
+                    true => path::is_within(path, at),
+                    false => path == at,
+                };
+                *resolution == Resolution::Ours && reaches
             };
             incoming.resolutions.iter().any(stays)
         };
@@ -86,11 +93,7 @@ impl Undoing<'_> {
     }
 
     /// What the work has in a directory, where there is something else here.
-    fn files_above(
-        &self,
-        incoming: &Incoming<'_>,
-        weighed: &mut Weighed,
-    ) -> Result<(), StateError> {
+    fn files_above(&self, weighed: &mut Weighed) -> Result<(), StateError> {
         let put: Vec<TreePath> = weighed
             .edits
             .iter()
@@ -106,14 +109,8 @@ impl Undoing<'_> {
                     None => tree::find(self.trees, Some(&self.present.files), above)?,
                 };
                 if there.as_ref().is_some_and(|entry| !is_directory(entry)) {
-                    match incoming.resolutions.get(above) {
-                        Some(Resolution::Theirs) => self.take_theirs(incoming, above, weighed)?,
-                        _ => weighed.conflict(
-                            above,
-                            "it is a directory in the work, and something else here",
-                            Vec::new(),
-                        ),
-                    }
+                    let why = "it is a directory in the work, and something else here";
+                    weighed.conflict(above, why, Vec::new());
                 }
                 above = path::split(above).0;
             }

@@ -7,6 +7,7 @@
 
 mod clash;
 mod weigh;
+mod whole;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -32,7 +33,8 @@ pub use weigh::is_rule;
 pub enum Resolution {
     /// It stays as it is here.
     Ours,
-    /// It becomes what the work made of it, with all that is below it.
+    /// It becomes what the work made of it, with all that is below it; of a directory that both
+    /// sides have, only its own mode and attributes.
     Theirs,
     /// Both changes, line by line, where they fit.
     Merged,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use super::whole::is_below;
 use super::{Incoming, Resolution};
 use crate::aside::Aside;
 use crate::path::{self, TreePath};
@@ -31,6 +32,7 @@ impl Weighed {
             why: why.to_owned(),
             hunks,
             ours: None,
+            below: None,
         };
         self.conflicts.entry(path.to_vec()).or_insert_with(one);
     }
@@ -99,8 +101,14 @@ impl Undoing<'_> {
             ..incoming.clone()
         };
         let (base, work) = (&incoming.base.record, &incoming.work.record);
+        let whole = self.whole(incoming)?;
+        self.replace_whole(incoming, &whole, sink, &mut weighed)?;
         let changes = tree::changes(self.trees, Some(&base.files), Some(&work.files), self.scope)?;
         for mut change in changes {
+            let decided = whole.get(&change.path).is_some_and(|it| is_replaced(it));
+            if decided || is_below(&change.path, &whole) {
+                continue; // it is as was decided
+            }
             if change.kind() == ChangeKind::Time || git_state::inside(&change.path).is_some() {
                 continue;
             }
@@ -120,8 +128,9 @@ impl Undoing<'_> {
             renumber(&mut change.to);
             self.weigh_one(incoming, &change, sink, &mut weighed)?;
         }
-        self.settle_clashes(incoming, &mut weighed)?;
+        self.settle_clashes(incoming, &whole, &mut weighed)?;
         self.spare_uncaptured(incoming, &mut weighed);
+        self.join_conflicts(incoming, &mut weighed)?;
         for note in &work.sensitive {
             let path = unescape(&note.path);
             if !base.sensitive.iter().any(|known| known.path == note.path)
@@ -143,8 +152,7 @@ impl Undoing<'_> {
     fn void(&self, incoming: &Incoming<'_>) -> Result<Vec<TreePath>, StateError> {
         let mut void = Vec::new();
         for (path, resolution) in incoming.resolutions {
-            let replaces = matches!(resolution, Resolution::Theirs | Resolution::Content(_));
-            if let (true, Some(shown)) = (replaces, incoming.shown.get(path))
+            if let (true, Some(shown)) = (is_replaced(resolution), incoming.shown.get(path))
                 && self.shown_at(path)? != *shown
             {
                 void.push(path.clone());
@@ -184,15 +192,16 @@ impl Undoing<'_> {
         let resolution = incoming.resolutions.get(&change.path);
         match resolution {
             Some(Resolution::Ours) => return Ok(()),
-            Some(Resolution::Theirs) => {
-                return self.take_theirs(incoming, &change.path, weighed);
-            }
-            Some(Resolution::Content(bytes)) => {
-                let like = ours.as_ref().or(theirs.as_ref()).or(base.as_ref());
-                let entry = self.file_of(&change.path, like, bytes.clone(), sink)?;
-                weighed
-                    .edits
-                    .insert(change.path.clone(), (ours, Some(entry), false));
+            // A directory on both sides: what is in it is looked at by itself. Everything else
+            // that is replaced has been.
+            Some(Resolution::Theirs | Resolution::Content(_)) => {
+                if let (Some(o), Some(t)) = (&ours, theirs) {
+                    let mut wanted = o.clone();
+                    wanted.mode = t.mode;
+                    wanted.attributes = t.attributes.clone();
+                    let edit = (ours, Some(wanted), false);
+                    weighed.edits.insert(change.path.clone(), edit);
+                }
                 return Ok(());
             }
             Some(Resolution::Merged) | None => {}
@@ -305,7 +314,7 @@ impl Undoing<'_> {
     }
 
     /// A file with a content that somebody gave.
-    fn file_of(
+    pub(super) fn file_of(
         &self,
         at: &[u8],
         like: Option<&Entry>,
@@ -343,6 +352,11 @@ impl Undoing<'_> {
         }
         entry
     }
+}
+
+/// Whether something else is put in the place of what is here.
+fn is_replaced(resolution: &Resolution) -> bool {
+    matches!(resolution, Resolution::Theirs | Resolution::Content(_))
 }
 
 /// What is told of a link that leads out of the directory. Links on its way are not followed.

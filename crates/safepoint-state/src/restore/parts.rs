@@ -65,6 +65,7 @@ impl State {
                             why: "it was changed since".to_owned(),
                             hunks: Vec::new(),
                             ours: None,
+                            below: None,
                         });
                         continue;
                     }
