@@ -333,6 +333,72 @@ fn pr_40_edits_made_after_a_killed_integration_are_kept_by_whoever_comes_next() 
 }
 
 #[test]
+fn pr_32_an_integration_whose_process_is_gone_is_ended_by_the_next_one() {
+    use std::os::unix::process::ExitStatusExt;
+    // Nothing is done yet; and half done, which is carried on.
+    for (point, carried_on) in [("integrate.started", false), ("restore.step:1", true)] {
+        for same in [true, false] {
+            let (env, root) = project();
+            let ((one, first), (two, second)) = (apart(&env, &root), apart(&env, &root));
+            change(&first, "notes.txt", "one", "ONE");
+            change(&second, "notes.txt", "five", "FIVE");
+            deliver(&env, &one);
+            deliver(&env, &two);
+            let integrate = |agent: &Agent| {
+                let asked = ["workspace", "integrate", &agent.id, "--no-tui"];
+                env.run(&asked)
+            };
+            let killed = env
+                .command(&["workspace", "integrate", &one.id, "--no-tui"])
+                .env("SAFEPOINT_FAULT", point)
+                .output()
+                .unwrap();
+            assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
+            let next = integrate(if same { &one } else { &two });
+            assert_eq!(next.code, 0, "{point}: {next:?}");
+            if !same && !carried_on {
+                assert_eq!(notes(&env), "one\ntwo\nthree\nfour\nFIVE\n", "{point}");
+                assert_eq!(integrate(&one).code, 0, "{point}");
+            }
+            assert!(notes(&env).starts_with("ONE\n"), "{point}");
+            let shown = env.json(&["workspace", "show", &one.id]);
+            assert_eq!(shown["workspace"]["state"], "closed", "{point}");
+        }
+    }
+}
+
+#[test]
+fn pr_32_an_integration_that_was_carried_out_and_cut_off_is_told_as_done() {
+    use std::os::unix::process::ExitStatusExt;
+    for recovers in [false, true] {
+        let (env, root) = project();
+        let (agent, directory) = apart(&env, &root);
+        change(&directory, "notes.txt", "one", "ONE");
+        deliver(&env, &agent);
+        let integrate = ["workspace", "integrate", &agent.id, "--no-tui"];
+        let killed = env
+            .command(&integrate)
+            .env("SAFEPOINT_FAULT", "restore.recorded")
+            .output()
+            .unwrap();
+        assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
+        let next = match recovers {
+            true => env.run(&["workspace", "recover"]),
+            false => env.run(&integrate),
+        };
+        assert_eq!(next.code, 0, "{next:?}");
+        let told = match recovers {
+            true => "1 integration ended that had been cut off",
+            false => "integrated",
+        };
+        assert!(next.stdout.contains(told), "{next:?}");
+        assert!(notes(&env).starts_with("ONE\n"));
+        let shown = env.json(&["workspace", "show", &agent.id]);
+        assert_eq!(shown["workspace"]["state"], "closed");
+    }
+}
+
+#[test]
 fn pr_32_names_that_are_no_text_and_links_that_lead_out_are_taken_over() {
     use std::os::unix::ffi::OsStrExt;
     let (env, root) = project();

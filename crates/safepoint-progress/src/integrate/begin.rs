@@ -446,8 +446,8 @@ fn in_the_way(
     for one in table::open_integrations_with(sql, &target.id)? {
         if one.target == target.id && !is_stale(sql, &one)? {
             return Ok(Some(unfit(format!(
-                "`{}` is taking over `{}`: one after the other",
-                one.target, one.source
+                "`{}` is taking over `{}`: one after the other; `safepoint workspace resolve {}` goes on with it, and `safepoint workspace recover` ends it where it was cut off",
+                one.target, one.source, one.source
             ))));
         }
     }

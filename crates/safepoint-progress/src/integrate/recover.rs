@@ -4,13 +4,13 @@
 //! the integration is concluded; if not, it is given up, and may be tried again. One that
 //! cannot be ended is told of, and keeps nobody from ending the others.
 
+use safepoint_model::WorkspaceId;
 use safepoint_state::State;
+use safepoint_store::Durability;
 use safepoint_trail::Actor;
 
-use safepoint_store::Durability;
-
-use super::Integration;
 use super::end::is_stale;
+use super::{Integration, taker};
 use crate::{Progress, ProgressError, table};
 
 /// What became of integrations that were cut off.
@@ -41,7 +41,33 @@ impl Progress {
     ///
     /// Doing it again changes nothing.
     pub fn recover_integrations(&self, state: &State, by: &Actor) -> Result<Ended, ProgressError> {
-        let cut_off = self.integrations_cut_off()?;
+        self.end_those(self.integrations_cut_off()?, state, by)
+    }
+
+    /// Ends those that keep the work of `source` from being taken over: its own, or another one
+    /// of whoever takes it over. It is for whoever wants to begin.
+    pub fn end_cut_off_before(
+        &self,
+        source: &WorkspaceId,
+        state: &State,
+        by: &Actor,
+    ) -> Result<Ended, ProgressError> {
+        let target = self.trail.store().read(|sql| {
+            let made = table::made(sql, source)?;
+            Ok::<_, ProgressError>(taker::of(sql, &made)?.target)
+        })?;
+        let mut cut_off = self.integrations_cut_off()?;
+        let in_the_way = |one: &Integration| target.as_ref().is_some_and(|it| it.id == one.target);
+        cut_off.retain(in_the_way);
+        self.end_those(cut_off, state, by)
+    }
+
+    fn end_those(
+        &self,
+        cut_off: Vec<Integration>,
+        state: &State,
+        by: &Actor,
+    ) -> Result<Ended, ProgressError> {
         let mut outcome = Ended::default();
         if cut_off.is_empty() {
             return Ok(outcome);

@@ -6,8 +6,8 @@ use safepoint_state::path::{self, TreePath};
 use safepoint_state::text::Labels;
 use safepoint_state::tree::Change;
 use safepoint_state::{
-    Arrival, ContentId, Errand, FileConflict, HeldDirectory, Incoming, Resolution, Snapshot, State, StateError,
-    is_rule,
+    Arrival, ContentId, Errand, FileConflict, HeldDirectory, Incoming, Resolution, Snapshot, State,
+    StateError, is_rule,
 };
 use safepoint_store::fault;
 use safepoint_trail::Actor;
@@ -141,11 +141,7 @@ impl Progress {
         };
         let progress = safepoint_state::Progress::default();
         let arrival = ground.state.arrival(ground.origin, &incoming, &progress)?;
-        let mut conflicts: Vec<Conflict> = arrival
-            .conflicts
-            .iter()
-            .map(unfitting)
-            .collect();
+        let mut conflicts: Vec<Conflict> = arrival.conflicts.iter().map(unfitting).collect();
         let changed = changed_rules(&arrival, ground.rules);
         conflicts.retain(|one| !one.raw.as_ref().is_some_and(|path| changed.contains(path)));
         conflicts.extend(changed.iter().map(|path| rule(path)));

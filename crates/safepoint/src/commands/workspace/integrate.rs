@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use safepoint_control::pass::{Answer, Denied, Leave, Stdin, Takeover};
 use safepoint_model::{ActionId, Exit, RecordId, WorkspaceId};
 use safepoint_progress::integrate::{
-    Choice, ConflictType, Finding, Ground, Integration, Mode, Resolve, Settling, Step, Strategy,
-    Wish, changed_rules,
+    Choice, ConflictType, Finding, Ground, Integration, Mode, Outcome, Resolve, Settling, Step,
+    Strategy, Wish, changed_rules,
 };
 use safepoint_progress::record::Record;
 use safepoint_progress::{Place, Progress};
@@ -122,6 +122,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         record: arguments.checkpoint.as_ref(),
         findings: &arguments.finding,
     };
+    if let Some(concluded) = end_cut_off(context, &progress, &id)? {
+        let over = Over::open(context, progress, &id, &arguments.asking)?;
+        let reply = over.reply(context, concluded)?;
+        return print(context, &reply);
+    }
     let over = Over::open(context, progress, &id, &arguments.asking)?;
     let looked = over.chosen(&wish).and_then(|record| {
         let previewed = over.preview(record.as_ref(), wish.strategy, &BTreeMap::new());
@@ -155,6 +160,40 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     };
     let step = over.prepare(&wish, leave.errand());
     over.carry_out(context, &leave, step)
+}
+
+/// Ends integrations in the way whose process is gone. Gives this one if it had been carried
+/// out already, so that only the end of it was missing.
+fn end_cut_off(
+    context: &mut Context,
+    progress: &Progress,
+    id: &WorkspaceId,
+) -> Result<Option<Integration>, CliError> {
+    if progress.integrations_cut_off()?.is_empty() {
+        return Ok(None);
+    }
+    let (state, by) = (context.state()?, context.actor()?);
+    let outcome = progress.end_cut_off_before(id, &state, &by)?;
+    for (one, error) in &outcome.failed {
+        let source = &one.source;
+        let why =
+            format!("the integration of `{source}` was cut off and could not be ended: {error}");
+        context.console.warn(&why);
+    }
+    let mut own = None;
+    for one in outcome.ended {
+        let became = match one.result {
+            Some(Outcome::Success | Outcome::ConflictResolved) => "is integrated",
+            Some(Outcome::Aborted) | None => "can be integrated again",
+        };
+        let source = &one.source;
+        let said =
+            format!("an integration of `{source}` that was cut off has been ended: it {became}");
+        context.console.say(&said);
+        let is_done = one.result != Some(Outcome::Aborted);
+        own = own.or((one.source == *id && is_done).then_some(one));
+    }
+    Ok(own)
 }
 
 pub(crate) fn resolve(

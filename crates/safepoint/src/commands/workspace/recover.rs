@@ -133,5 +133,12 @@ fn show(reply: &RecoverReply) -> String {
     shown.push_str(&format!(
         "{FAINT}      {signals} delivered and {moves} made that had been left undone{FAINT:#}\n"
     ));
+    if reply.integrations_ended > 0 {
+        let ended = reply.integrations_ended as u64;
+        let ended = count(ended, "integration", "integrations");
+        shown.push_str(&format!(
+            "{FAINT}      {ended} ended that had been cut off{FAINT:#}\n"
+        ));
+    }
     shown
 }
