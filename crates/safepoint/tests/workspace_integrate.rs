@@ -399,6 +399,47 @@ fn pr_32_an_integration_that_was_carried_out_and_cut_off_is_told_as_done() {
 }
 
 #[test]
+fn pr_32_a_roll_back_past_an_integration_takes_it_back() {
+    let (env, root) = project();
+    let (agent, directory) = apart(&env, &root);
+    fs::write(directory.join("new.txt"), "new\n").unwrap();
+    deliver(&env, &agent);
+    let checkpoint = || text(&env.json(&["checkpoint"])["checkpoint_id"]);
+    let by = || env.json(&["workspace", "show", &agent.id])["workspace"]["taken_back_by"].clone();
+    let before = checkpoint();
+    env.json(&["workspace", "integrate", &agent.id, "--no-tui"]);
+    env.write("project/other.txt", "other\n");
+    let with = checkpoint();
+    env.json(&["rollback", &before, "notes.txt"]);
+    assert_eq!(by(), json!(null), "a part of the directory says nothing");
+
+    let back = env.json(&["rollback", &before]);
+    assert!(!env.project().join("new.txt").exists());
+    assert_eq!(by(), back["action_id"], "{back}");
+    let list = env.run(&["workspace", "list"]).stdout;
+    assert_eq!(list.matches("taken back").count(), 1, "{list}");
+
+    // Back to a state that has it, away from that, and each taken back in turn.
+    env.write("project/third.txt", "third\n");
+    let without = checkpoint();
+    env.json(&["rollback", &with]);
+    assert!(env.project().join("new.txt").exists());
+    assert_eq!(by(), json!(null));
+    let back = env.json(&["rollback", &without]);
+    assert_eq!(
+        by(),
+        back["action_id"],
+        "made later, and without it all the same"
+    );
+    env.json(&["undo"]);
+    assert!(env.project().join("new.txt").exists());
+    assert_eq!(by(), json!(null));
+    let again = env.json(&["redo"]);
+    assert!(!env.project().join("new.txt").exists());
+    assert_eq!(by(), again["action_id"]);
+}
+
+#[test]
 fn pr_32_names_that_are_no_text_and_links_that_lead_out_are_taken_over() {
     use std::os::unix::ffi::OsStrExt;
     let (env, root) = project();
