@@ -434,10 +434,11 @@ on_every_store! {
         assert!(!scene.origin().root.join("new").exists());
         let (origin, errand) = (scene.origin(), scene.errand());
         let ground = Ground { state: &scene.state, origin: &origin, errand: &errand, rules: &[] };
-        let text = scene.progress.marked(&ground, &found, &found.conflicts[0]).unwrap().unwrap();
-        let text = String::from_utf8(text).unwrap();
-        assert!(text.starts_with("<<<<<<< here\nours\n||||||| where the work began\n1\n"), "{text}");
-        assert!(text.ends_with(&format!("=======\ntheirs\n>>>>>>> {id}\n")), "{text}");
+        let open: Vec<_> = found.conflicts.iter().collect();
+        let sides = scene.progress.sides(&ground, &found, &open).unwrap();
+        let text = |side: &Option<safepoint_state::Standing>| side.as_ref().unwrap().content.clone().unwrap();
+        let first = sides[0].as_ref().unwrap();
+        assert_eq!([&first.base, &first.ours, &first.theirs].map(text), [b"1\n".to_vec(), b"ours\n".to_vec(), b"theirs\n".to_vec()]);
         let resolve = |decision: &Resolve<'_>| scene.progress.resolve(id, decision, &ada());
         assert!(refusal(resolve(&decide("c1", Choice::Merged))).contains("do not fit"));
         resolve(&Resolve { content: Some(b"both\n"), ..decide("c1", Choice::Content) }).unwrap();

@@ -45,7 +45,7 @@ pub mod watch;
 
 pub use around::{Changed, Company, Errand, Share};
 pub use aside::Aside;
-pub use bring::{Arrival, Incoming, Resolution, is_rule};
+pub use bring::{Arrival, Incoming, Resolution, Sides, Standing, is_rule};
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;
 pub use content::ContentId;

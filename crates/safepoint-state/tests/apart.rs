@@ -18,10 +18,9 @@ use std::process::Command;
 
 use safepoint_model::{ActionId, Entropy};
 use safepoint_state::path::TreePath;
-use safepoint_state::text::Labels;
 use safepoint_state::{
-    Apart, Errand, FileConflict, Incoming, Isolated, Progress, Resolution, Restored, Snapshot,
-    StateError,
+    Apart, Errand, FileConflict, Incoming, Isolated, Progress, Resolution, Restored, Sides,
+    Snapshot, Standing, StateError,
 };
 use support::{Bench, Place, Recording, Repositories, assert_same, differences, leftovers};
 use testkit::Seeded;
@@ -547,25 +546,36 @@ fn pr_32_a_resolution_says_what_becomes_of_a_path() {
         resolutions: &pair.resolutions,
         shown: &BTreeMap::new(),
     };
-    let labels = Labels {
-        ours: "here",
-        base: "before",
-        theirs: "wsp_e",
-    };
-    let marked = bench
-        .state
-        .marked(&pair.ours.workspace, &incoming, b"lines", &labels)
-        .unwrap()
-        .unwrap();
-    let text = "1\n<<<<<<< here\nours\n||||||| before\n2\n=======\ntheirs\n>>>>>>> wsp_e\n3\n";
-    assert_eq!(String::from_utf8(marked).unwrap(), text);
-    assert_eq!(
-        bench
-            .state
-            .marked(&pair.ours.workspace, &incoming, b"gone", &labels)
-            .unwrap(),
-        None
+    let paths = [b"lines".to_vec(), b"gone".to_vec(), b"dir".to_vec()];
+    let shown = bench.state.sides(
+        &pair.ours.workspace,
+        &incoming,
+        &paths.each_ref(),
+        &Progress::default(),
     );
+    let shown = shown.unwrap();
+    let content = |side: &Option<Standing>| side.as_ref().and_then(|it| it.content.clone());
+    let contents = |sides: &Sides| [&sides.base, &sides.ours, &sides.theirs].map(content);
+    let texts = |texts: [Option<&str>; 3]| texts.map(|text| text.map(|it| it.as_bytes().to_vec()));
+    assert_eq!(
+        contents(&shown[0]),
+        texts(["1\n2\n3\n", "1\nours\n3\n", "1\ntheirs\n3\n"].map(Some))
+    );
+    assert_eq!(
+        contents(&shown[1]),
+        texts([Some("x\n"), Some("changed\n"), None])
+    );
+    assert_eq!(shown[1].theirs, None);
+    let (here, there) = (shown[2].ours.as_ref(), shown[2].theirs.as_ref());
+    let (here, there) = (here.unwrap(), there.unwrap());
+    assert_eq!((here.kind, there.kind), ("directory", "file"));
+    let changed = |side: &Standing| {
+        let changes = side.changes.iter();
+        let named = changes.map(|it| String::from_utf8(it.path.clone()).unwrap());
+        named.collect::<Vec<_>>()
+    };
+    assert_eq!(changed(here), ["dir/new"]);
+    assert_eq!(changed(there), ["dir", "dir/kept"]);
     pair.resolve("lines", Resolution::Content(b"1\nboth\n3\n".to_vec()));
     pair.resolve("gone", Resolution::Theirs);
     pair.resolve("dir", Resolution::Theirs);

@@ -283,6 +283,161 @@ fn pr_32_a_directory_against_a_file_is_one_question_and_its_answer_holds() {
     }
 }
 
+/// What is shown of the conflict of a path.
+#[track_caller]
+fn sides_of<'a>(reply: &'a Value, path: &str) -> &'a Value {
+    let conflicts = reply["integration"]["conflicts"].as_array().unwrap();
+    let found = conflicts.iter().find(|it| it["path"] == path).unwrap();
+    let sides = reply["sides"].as_array().unwrap();
+    sides
+        .iter()
+        .find(|it| it["conflict"] == found["id"])
+        .unwrap()
+}
+
+#[test]
+fn pr_32_every_kind_of_conflict_is_shown_with_what_each_side_has() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let env = env();
+    for name in ["gone", "lost", "mode"] {
+        env.write(&format!("project/{name}"), "one\ntwo\n");
+    }
+    env.write("project/binary", "\0old\n");
+    env.write("project/dir/kept", "old\n");
+    symlink("old", env.project().join("link")).unwrap();
+    let root = root(&env);
+    let (agent, directory) = apart(&env, &root);
+    for (side, mode, word) in [
+        (env.project(), 0o700, "ours"),
+        (directory.clone(), 0o755, "theirs"),
+    ] {
+        fs::set_permissions(side.join("mode"), fs::Permissions::from_mode(mode)).unwrap();
+        fs::remove_file(side.join("link")).unwrap();
+        symlink(word, side.join("link")).unwrap();
+        fs::write(side.join("binary"), format!("\0{word}\n")).unwrap();
+    }
+    fs::remove_file(env.project().join("gone")).unwrap();
+    fs::write(directory.join("gone"), "one\nwork\n").unwrap();
+    env.write("project/lost", "here\ntwo\n");
+    fs::remove_file(directory.join("lost")).unwrap();
+    env.write("project/made", "");
+    fs::write(directory.join("made"), "made\n").unwrap();
+    env.write("project/dir/new", "new\n");
+    fs::remove_dir_all(directory.join("dir")).unwrap();
+    fs::write(directory.join("dir"), "a file\n").unwrap();
+    fs::write(directory.join("safepoint.yaml"), "atlases: []\n").unwrap();
+    deliver(&env, &agent);
+
+    let (code, held) = run(&env, &["workspace", "integrate", &agent.id, "--no-tui"]);
+    assert_eq!(code, 9, "{held}");
+    let shown = |path: &str| sides_of(&held, path).clone();
+    let mode = shown("mode");
+    assert_eq!(mode["ours"]["mode"], "0700", "{mode}");
+    assert_eq!(
+        (&mode["base"]["mode"], &mode["theirs"]["mode"]),
+        (&json!("0644"), &json!("0755"))
+    );
+    let link = shown("link");
+    let target = |side: &str| text(&link[side]["target"]);
+    assert_eq!(
+        [target("base"), target("ours"), target("theirs")],
+        ["old", "ours", "theirs"]
+    );
+    let gone = shown("gone");
+    assert_eq!(
+        (&gone["ours"], &gone["text_is"]),
+        (&json!(null), &json!("theirs"))
+    );
+    assert_eq!(gone["text"], "@@ -1,2 +1,2 @@\n one\n-two\n+work");
+    let lost = shown("lost");
+    assert_eq!(
+        (&lost["theirs"], &lost["text_is"]),
+        (&json!(null), &json!("ours"))
+    );
+    assert_eq!(lost["text"], "@@ -1,2 +1,2 @@\n-one\n+here\n two");
+    assert_eq!(shown("made")["text"], "@@ -0,0 +1 @@\n+made");
+    let rules = shown("safepoint.yaml");
+    assert_eq!(
+        (&rules["text"], &rules["choices"]),
+        (&json!("@@ -0,0 +1 @@\n+atlases: []"), &json!(["ours"]))
+    );
+    let binary = shown("binary");
+    assert_eq!(
+        (
+            &binary["text"],
+            &binary["ours"]["size"],
+            &binary["theirs"]["size"]
+        ),
+        (&json!(null), &json!(6), &json!(8))
+    );
+    assert_eq!(
+        shown("dir")["ours"]["changes"],
+        json!([{"path": "dir/new", "change": "created"}])
+    );
+
+    let page = env.run(&["workspace", "resolve", &agent.id]).stdout;
+    for line in [
+        "both sides changed it, and it is not text",
+        "      here: file, 6 bytes, mode 0644\n",
+        "      here: file, 8 bytes, mode 0700\n",
+        "      in the work: link to `theirs`\n",
+        "      here: nothing\n",
+        "      what the work changed:\n",
+        "      +work\n",
+        "      what was changed here:\n",
+        "      +here\n",
+        "      +made\n",
+        "      +atlases: []\n",
+        "      here: directory, mode 0755\n        created   dir/new\n",
+    ] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+}
+
+#[test]
+fn pr_32_what_fits_beside_a_conflict_is_told_before_a_whole_file_is_chosen() {
+    let env = env();
+    let numbers: Vec<String> = (1..20).map(|number| format!("{number}\n")).collect();
+    for name in ["fits", "clashes"] {
+        env.write(&format!("project/{name}"), &numbers.concat());
+    }
+    let root = root(&env);
+    let (agent, directory) = apart(&env, &root);
+    change(&env.project(), "fits", "2\n3", "two\n3");
+    change(&directory, "fits", "17", "seventeen");
+    change(&env.project(), "clashes", "\n5\n", "\nours\n");
+    change(&env.project(), "clashes", "\n11\n", "\nmine\n");
+    change(&env.project(), "clashes", "\n14\n", "\nmine\n");
+    change(&directory, "clashes", "\n5\n", "\ntheirs\n");
+    change(&directory, "clashes", "17", "seventeen");
+    deliver(&env, &agent);
+    let integrate = ["workspace", "integrate", &agent.id, "--no-tui"];
+    let (code, held) = run(
+        &env,
+        &[&integrate[..], &["--strategy", "evaluated"]].concat(),
+    );
+    assert_eq!(code, 9, "{held}");
+    let fits = sides_of(&held, "fits");
+    assert_eq!(fits["text_is"], "merged", "{fits}");
+    let merged = text(&fits["text"]);
+    assert!(merged.contains("-17\n+seventeen"), "{merged}");
+    assert!(!merged.contains("two"), "it is here already: {merged}");
+    let clashes = sides_of(&held, "clashes");
+    assert_eq!(
+        (&clashes["more_ours"], &clashes["more_theirs"]),
+        (&json!(2), &json!(1))
+    );
+    let page = env.run(&["workspace", "resolve", &agent.id]).stdout;
+    for line in [
+        "`theirs` is the whole file as the work has it: 2 more changes of the parent would go",
+        "`ours` is the whole file as it is here: 1 more change of the work would not come",
+        "`merged` has the changes of both sides, line by line",
+        "what `merged` would change here:",
+    ] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+}
+
 #[test]
 fn pr_40_edits_made_after_a_killed_integration_are_kept_by_whoever_comes_next() {
     use std::os::unix::process::ExitStatusExt;

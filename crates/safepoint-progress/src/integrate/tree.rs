@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_state::path::{self, TreePath};
-use safepoint_state::text::Labels;
 use safepoint_state::tree::Change;
 use safepoint_state::{
-    Arrival, ContentId, Errand, FileConflict, HeldDirectory, Incoming, Resolution, Snapshot, State,
-    StateError, is_rule,
+    Arrival, ContentId, Errand, FileConflict, HeldDirectory, Incoming, Resolution, Sides, Snapshot,
+    State, StateError, is_rule,
 };
 use safepoint_store::fault;
 use safepoint_trail::Actor;
@@ -203,20 +202,20 @@ impl Progress {
         Err(error.into())
     }
 
-    /// A conflict as text with both sides marked; `None` when it is not one of lines.
-    pub fn marked(
+    /// What stands on each side of these conflicts; `None` where one is not about a path.
+    pub fn sides(
         &self,
         ground: &Ground<'_>,
         one: &Integration,
-        conflict: &Conflict,
-    ) -> Result<Option<Vec<u8>>, ProgressError> {
-        let (Some(place), Some(raw)) = (self.place(&one.source)?, &conflict.raw) else {
-            return Ok(None);
+        conflicts: &[&Conflict],
+    ) -> Result<Vec<Option<Sides>>, ProgressError> {
+        let nothing = || Ok(conflicts.iter().map(|_| None).collect());
+        let Some(place) = self.place(&one.source)? else {
+            return nothing();
         };
-        let chain = self.log(&one.source)?;
-        let record = chain.iter().find(|record| record.id == one.checkpoint_ref);
-        let Some(snapshot) = record.and_then(|record| record.snapshot.as_ref()) else {
-            return Ok(None);
+        let record = self.record_of(&one.source, &one.checkpoint_ref)?;
+        let Some(snapshot) = record.and_then(|record| record.snapshot) else {
+            return nothing();
         };
         let base = ground.state.find(place.base.as_str())?;
         let work = ground.state.find(snapshot.as_str())?;
@@ -227,14 +226,16 @@ impl Progress {
             resolutions: &BTreeMap::new(),
             shown: &BTreeMap::new(),
         };
-        let labels = Labels {
-            ours: "here",
-            base: "where the work began",
-            theirs: one.source.as_str(),
-        };
-        Ok(ground
+        let paths: Vec<&TreePath> = conflicts.iter().filter_map(|it| it.raw.as_ref()).collect();
+        let progress = safepoint_state::Progress::default();
+        let found = ground
             .state
-            .marked(ground.origin, &incoming, raw, &labels)?)
+            .sides(ground.origin, &incoming, &paths, &progress)?;
+        let mut found = found.into_iter();
+        let each = conflicts.iter();
+        Ok(each
+            .map(|it| it.raw.as_ref().and_then(|_| found.next()))
+            .collect())
     }
 }
 

@@ -6,6 +6,7 @@
 //! somebody has said for each what is to become of it. Git state is not brought.
 
 mod clash;
+mod sides;
 mod weigh;
 mod whole;
 
@@ -21,10 +22,10 @@ use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{Note, Snapshot};
 use crate::state::{State, Workspace};
-use crate::text::{self, Labels};
-use crate::tree::{self, Change, ChangeKind, Entry, Node, Trees};
+use crate::tree::{self, Change, ChangeKind, Trees};
 use crate::undo::{FileConflict, Undoing};
-use crate::{ContentId, StateError, path};
+use crate::{ContentId, StateError};
+pub use sides::{Sides, Standing};
 pub(crate) use weigh::Weighed;
 pub use weigh::is_rule;
 
@@ -134,38 +135,6 @@ impl State {
         progress: &Progress,
     ) -> Result<Restored, StateError> {
         self.restore(workspace, &Goal::Brought(incoming), &[], progress)
-    }
-
-    /// A file that cannot be merged, with both sides of each place in it marked.
-    /// `None` when it is no text, or not a file on both sides.
-    pub fn marked(
-        &self,
-        workspace: &Workspace,
-        incoming: &Incoming<'_>,
-        path: &[u8],
-        labels: &Labels<'_>,
-    ) -> Result<Option<Vec<u8>>, StateError> {
-        let objects = self.objects()?;
-        let reader = objects.reader();
-        let of = |snapshot: &Snapshot| tree::find(&reader, Some(&snapshot.record.files), path);
-        let full = workspace.root.join(path::as_path(path));
-        let is_file = full.symlink_metadata().is_ok_and(|found| found.is_file());
-        let content = |entry: &Entry| match &entry.node {
-            Node::File { content, .. } => reader.read(*content).map(Some),
-            _ => Ok(None),
-        };
-        let base = match of(incoming.base)? {
-            Some(entry) => content(&entry)?,
-            None => Some(Vec::new()),
-        };
-        let theirs = of(incoming.work)?
-            .map(|entry| content(&entry))
-            .transpose()?;
-        let (Some(base), Some(Some(theirs)), true) = (base, theirs, is_file) else {
-            return Ok(None);
-        };
-        let ours = std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))?;
-        Ok(text::marked(&base, &ours, &theirs, labels))
     }
 }
 

@@ -265,8 +265,11 @@ impl Undoing<'_> {
                         weighed.edits.insert(at.clone(), (ours, Some(entry), false));
                     }
                     Err(hunks) => {
-                        let why = match hunks.is_empty() {
-                            true => "both sides changed it, and it has no lines to merge",
+                        let why = match hunks.iter().any(is_no_text) {
+                            _ if hunks.is_empty() => {
+                                "both sides changed it, and it is too large to merge"
+                            }
+                            true => "both sides changed it, and it is not text",
                             false => "both sides changed the same lines",
                         };
                         weighed.conflict(at, why, hunks);
@@ -352,6 +355,12 @@ impl Undoing<'_> {
         }
         entry
     }
+}
+
+/// Whether a place is a whole content that cannot be taken apart: lines hold no NUL.
+fn is_no_text(hunk: &Conflict) -> bool {
+    let sides = [&hunk.base, &hunk.ours, &hunk.theirs];
+    sides.into_iter().any(|side| side.contains(&0))
 }
 
 /// Whether something else is put in the place of what is here.

@@ -156,6 +156,29 @@ pub fn marked(base: &[u8], ours: &[u8], theirs: &[u8], labels: &Labels<'_>) -> O
     Some(text)
 }
 
+/// How many places only one side changed: what is lost when the other side is taken whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    /// Our side alone.
+    pub ours: usize,
+    /// Their side alone.
+    pub theirs: usize,
+}
+
+/// Counts them. `None` where there is nothing to be mixed.
+pub fn apart(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Apart> {
+    let (base, ours, theirs) = (mixable(base)?, mixable(ours)?, mixable(theirs)?);
+    let mut apart = Apart::default();
+    for region in regions(changes(&base, &ours), changes(&base, &theirs)) {
+        match (region.ours, region.theirs) {
+            (Some(_), None) => apart.ours += 1,
+            (None, Some(_)) => apart.theirs += 1,
+            _ => {}
+        }
+    }
+    Some(apart)
+}
+
 /// Lines of the base that were changed, as far as the changes touch.
 struct Region {
     base: Range<usize>,
@@ -348,6 +371,19 @@ mod tests {
             "0\n1\n2\n<<<<<<< here\nx\n||||||| before\n3\n=======\ny\n>>>>>>> the work\n"
         );
         assert_eq!(marked(b"", b"\0", b"x", &labels), None);
+    }
+
+    #[test]
+    fn pr_32_places_that_only_one_side_changed_are_counted() {
+        let base = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+        let ours = b"one\n2\n3\n4\nours\n6\n7\n8\nnine\n";
+        let theirs = b"1\n2\nthree\n4\ntheirs\n6\n7\n8\n9\n";
+        assert_eq!(
+            apart(base, ours, theirs),
+            Some(Apart { ours: 2, theirs: 1 })
+        );
+        assert_eq!(apart(base, base, base), Some(Apart::default()));
+        assert_eq!(apart(b"", b"\0", b"x"), None);
     }
 
     #[test]

@@ -10,4 +10,4 @@ mod merge;
 mod tests;
 
 pub use diff::{Comparison, Hunk, Line, Side, compare, totals, unified};
-pub use merge::{Conflict, Labels, Merge, marked, merge};
+pub use merge::{Apart, Conflict, Labels, Merge, apart, marked, merge};

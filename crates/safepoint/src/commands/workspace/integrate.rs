@@ -54,7 +54,7 @@ pub(crate) struct ResolveArguments {
     workspace: String,
     /// Which conflict, such as `c1`, shown unless something is decided; without one, all are shown, and what is decided goes on
     conflict: Option<String>,
-    /// What becomes of it: `ours`, `theirs` or `merged`
+    /// What becomes of it: `ours` or `theirs`, which is the whole file as the parent or the workspace has it, or `merged`, the changes of both where all of them fit
     #[arg(long = "use", value_name = "CHOICE", requires = "conflict")]
     choice: Option<Choice>,
     /// This is to be in its place: a text, or @FILE, - for standard input

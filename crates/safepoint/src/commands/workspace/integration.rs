@@ -7,6 +7,7 @@ use safepoint_state::tree::Change;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::both;
 use super::checkpoint::lines_of;
 use super::sides::Sides;
 use crate::commands::checkpoint::NoteDocument;
@@ -174,7 +175,7 @@ fn show(reply: &IntegrationReply) -> String {
         shown.push_str(&line(conflict));
         let sides = reply.sides.iter().find(|it| it.conflict == conflict.id);
         if let Some(sides) = sides {
-            shown.push_str(&both(conflict, sides));
+            shown.push_str(&both::page(conflict, sides));
         }
     }
     let mut open = one.conflicts.iter().filter(|it| it.resolution.is_none());
@@ -195,22 +196,6 @@ fn show(reply: &IntegrationReply) -> String {
         ));
     }
     shown
-}
-
-/// Both sides of a conflict, below its line.
-fn both(conflict: &Conflict, sides: &Sides) -> String {
-    match &sides.text {
-        Some(text) => {
-            let lines = text.lines().map(|line| format!("      {line}\n"));
-            lines.collect()
-        }
-        None if conflict.raw.is_some() => {
-            format!(
-                "      {FAINT}(there are no lines to show: it is not text on both sides){FAINT:#}\n"
-            )
-        }
-        None => String::new(),
-    }
 }
 
 fn line(conflict: &Conflict) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Every rule is in `safepoint-progress`; here it is asked for, and shown.
 
+mod both;
 pub(crate) mod chain;
 pub(crate) mod checkpoint;
 pub(crate) mod create;
