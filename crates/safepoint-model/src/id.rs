@@ -16,10 +16,38 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// A text that is not an identifier of the expected kind.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("`{input}` is not an id of the form `{prefix}_…`")]
+#[error("`{input}` is not an id of the form `{prefix}_…`{}", self.why())]
 pub struct IdError {
     input: String,
     prefix: &'static str,
+    length: usize,
+}
+
+impl IdError {
+    /// What is wrong with what follows the prefix; nothing is said where that itself is missing.
+    fn why(&self) -> String {
+        let rest = self.input.strip_prefix(self.prefix);
+        let Some(rest) = rest.and_then(|rest| rest.strip_prefix('_')) else {
+            return String::new();
+        };
+        let is_strange = |letter: &char| u8::try_from(*letter).map_or(true, |byte| !is_digit(byte));
+        match rest.chars().find(is_strange) {
+            Some(letter) => format!(
+                ": `{}` is none of its characters, which are 0 to 9 and a to z without i, l, o and u",
+                letter.escape_debug()
+            ),
+            None => {
+                let (length, prefix) = (self.length, self.prefix);
+                let (found, relation) = (
+                    rest.len(),
+                    if rest.len() < length { "short" } else { "long" },
+                );
+                format!(
+                    ": it is too {relation}, {length} characters follow `{prefix}_` and not {found}"
+                )
+            }
+        }
+    }
 }
 
 /// Defines one identifier type over `$prefix` and the number of characters behind it.
@@ -57,7 +85,7 @@ macro_rules! identifier {
                 if known {
                     Ok(Self(text))
                 } else {
-                    Err(IdError { input: text, prefix: $prefix })
+                    Err(IdError { input: text, prefix: $prefix, length: $length })
                 }
             }
         }
@@ -227,6 +255,29 @@ mod tests {
             "act_zzzzzzzzzzzzzzzzz",
         ] {
             assert!(bad.parse::<ActionId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn pr_32_what_is_wrong_with_an_id_is_said() {
+        for (bad, why) in [
+            ("ses_x", ""),
+            (
+                "act_x",
+                ": it is too short, 16 characters follow `act_` and not 1",
+            ),
+            (
+                "act_zzzzzzzzzzzzzzzzz",
+                ": it is too long, 16 characters follow `act_` and not 17",
+            ),
+            (
+                "act_zzzzzzzzzzzzzzzU",
+                ": `U` is none of its characters, which are 0 to 9 and a to z without i, l, o and u",
+            ),
+        ] {
+            let said = bad.parse::<ActionId>().unwrap_err().to_string();
+            let wanted = format!("`{bad}` is not an id of the form `act_…`{why}");
+            assert_eq!(said, wanted);
         }
     }
 

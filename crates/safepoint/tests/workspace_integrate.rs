@@ -439,6 +439,35 @@ fn pr_32_what_fits_beside_a_conflict_is_told_before_a_whole_file_is_chosen() {
 }
 
 #[test]
+fn pr_32_a_finding_without_a_path_takes_no_content() {
+    let (env, root) = project();
+    let (agent, directory) = apart(&env, &root);
+    change(&directory, "notes.txt", "one", "ONE");
+    deliver(&env, &agent);
+    let finding = ["--finding", "semantic_contradiction=they disagree"];
+    let integrate = ["workspace", "integrate", &agent.id, "--no-tui"];
+    let page = env.run(&[&integrate[..], &["--strategy", "evaluated"], &finding[..]].concat());
+    assert_eq!(page.code, 9, "{page:?}");
+    assert!(!page.stdout.contains("--content"), "{page:?}");
+    let resolve = ["workspace", "resolve", &agent.id, "c1"];
+    let (code, refused) = run(&env, &[&resolve[..], &["--content", "x"]].concat());
+    assert_eq!(code, 7, "{refused}");
+    for word in ["bogus", "content"] {
+        let refused = env.run(&[&resolve[..], &["--use", word]].concat());
+        assert_eq!(refused.code, 7, "{refused:?}");
+        assert!(
+            refused
+                .stderr
+                .contains("it is one of ours, theirs, merged;"),
+            "{refused:?}"
+        );
+    }
+    let (code, done) = run(&env, &[&resolve[..], &["--use", "theirs"]].concat());
+    assert_eq!(code, 0, "{done}");
+    assert!(notes(&env).starts_with("ONE\n"));
+}
+
+#[test]
 fn pr_40_edits_made_after_a_killed_integration_are_kept_by_whoever_comes_next() {
     use std::os::unix::process::ExitStatusExt;
     let (env, root) = project();

@@ -211,6 +211,11 @@ impl Conflict {
         })
     }
 
+    /// Whether a content can be given in its place.
+    pub fn takes_content(&self) -> bool {
+        self.raw.is_some() && !self.is_rule()
+    }
+
     /// What can become of it, besides a content that is given.
     pub fn choices(&self) -> &'static [Choice] {
         match (self.is_rule(), self.mergeable) {

@@ -352,6 +352,9 @@ fn found<'a>(
         (_, Some(Choice::Merged)) if conflict.raw.is_some() && !conflict.mergeable => {
             invalid(format!("the changes of `{name}` do not fit line by line"))
         }
+        (_, Some(Choice::Content)) if conflict.raw.is_none() => invalid(format!(
+            "`{name}` is not about a path, so there is no place for a content: decide it for `ours` or `theirs`"
+        )),
         (_, Some(Choice::Content)) if decision.content.is_none() => {
             invalid(format!("the content for `{name}` is missing"))
         }

@@ -55,7 +55,7 @@ pub(crate) struct ResolveArguments {
     /// Which conflict, such as `c1`, shown unless something is decided; without one, all are shown, and what is decided goes on
     conflict: Option<String>,
     /// What becomes of it: `ours` or `theirs`, which is the whole file as the parent or the workspace has it, or `merged`, the changes of both where all of them fit
-    #[arg(long = "use", value_name = "CHOICE", requires = "conflict")]
+    #[arg(long = "use", value_name = "CHOICE", requires = "conflict", value_parser = choice)]
     choice: Option<Choice>,
     /// This is to be in its place: a text, or @FILE, - for standard input
     #[arg(
@@ -97,6 +97,18 @@ fn finding(text: &str) -> Result<Finding, String> {
         kind,
         description: description.to_owned(),
     })
+}
+
+/// A choice that is a word: a content is given by itself.
+fn choice(text: &str) -> Result<Choice, String> {
+    match text.parse() {
+        Ok(Choice::Content) | Err(_) => {
+            let found = safepoint_model::text::line(text).text;
+            let known = "it is one of ours, theirs, merged; something else is given with --content";
+            Err(format!("`{found}` is no choice: {known}"))
+        }
+        Ok(choice) => Ok(choice),
+    }
 }
 
 /// What came of the question whether it may be done.

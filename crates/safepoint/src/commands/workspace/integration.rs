@@ -182,10 +182,9 @@ fn show(reply: &IntegrationReply) -> String {
     let first = open.next();
     if let (None, Some(first)) = (one.result, first) {
         let words: Vec<&str> = first.choices().iter().map(|it| it.as_str()).collect();
-        let content = if first.is_rule() {
-            ""
-        } else {
-            ", or --content @FILE"
+        let content = match first.takes_content() {
+            true => ", or --content @FILE",
+            false => "",
         };
         shown.push_str(&format!(
             "{HINT}next{HINT:#}  {} to decide: safepoint workspace resolve {} {} --use {}{content}\n",
