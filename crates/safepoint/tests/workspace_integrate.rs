@@ -439,6 +439,43 @@ fn pr_32_what_fits_beside_a_conflict_is_told_before_a_whole_file_is_chosen() {
 }
 
 #[test]
+fn pr_32_a_decision_that_cannot_be_carried_out_says_why_and_asks_nothing_again() {
+    for moves_it_away in [true, false] {
+        let env = env();
+        env.write("project/dd/f", "1\n");
+        let root = root(&env);
+        let (agent, directory) = apart(&env, &root);
+        env.write("project/dd/.env", "TOKEN=a\n");
+        fs::remove_dir_all(directory.join("dd")).unwrap();
+        fs::write(directory.join("dd"), "a file\n").unwrap();
+        deliver(&env, &agent);
+        let (code, held) = run(&env, &["workspace", "integrate", &agent.id, "--no-tui"]);
+        assert_eq!(code, 9, "{held}");
+        let resolve = ["workspace", "resolve", &agent.id];
+        let theirs = [&resolve[..], &["c1", "--use", "theirs"]].concat();
+        let refused = env.run(&theirs);
+        assert_eq!(refused.code, 9, "{refused:?}");
+        assert!(
+            refused.stderr.contains("`c1` was decided for `theirs`"),
+            "{refused:?}"
+        );
+        let shown = env.json(&["workspace", "show", &agent.id]);
+        let conflicts = shown["integration"]["conflicts"].as_array().unwrap();
+        assert_eq!(conflicts.len(), 1, "{shown}");
+        let path = env.project().join("dd");
+        if moves_it_away {
+            fs::remove_file(path.join(".env")).unwrap();
+            env.json(&resolve);
+            assert_eq!(fs::read_to_string(path).unwrap(), "a file\n");
+        } else {
+            env.json(&[&resolve[..], &["c1", "--use", "ours"]].concat());
+            assert_eq!(fs::read_to_string(path.join("f")).unwrap(), "1\n");
+            assert!(path.join(".env").exists());
+        }
+    }
+}
+
+#[test]
 fn pr_32_a_finding_without_a_path_takes_no_content() {
     let (env, root) = project();
     let (agent, directory) = apart(&env, &root);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use safepoint_model::WorkspaceId;
-use safepoint_state::ContentId;
 use safepoint_state::path::TreePath;
+use safepoint_state::{ContentId, Resolution};
 use safepoint_store::{Durability, Flow, fault};
 use safepoint_trail::{Actor, Draft, Kind, Query, Stream, Writing};
 use serde_json::json;
@@ -140,6 +140,9 @@ impl Progress {
         let shown = self.shown(&one)?;
         let about = (&decided, &shown);
         let looked = self.look_again(&place, record, one.strategy, about, Some(ground))?;
+        if let Some(why) = impossible(&one, about, &looked.conflicts) {
+            return refused(why);
+        }
         if !looked.conflicts.is_empty() {
             let found = self.found_later(&one, &looked.conflicts, by)?;
             return Ok(Step::Conflicted(found));
@@ -318,6 +321,34 @@ fn open(writing: &mut Writing<'_>, source: &WorkspaceId) -> Result<Integration, 
     let mut own = found.into_iter().filter(|one| one.source == *source);
     own.next()
         .ok_or_else(|| ProgressError::Unfit(format!("`{source}` is not being integrated")))
+}
+
+/// Why what was decided cannot be done, though nothing has changed since. To ask the same again
+/// would lead nowhere: something has to be moved out of the way, or decided anew.
+fn impossible(
+    one: &Integration,
+    (decided, shown): (
+        &BTreeMap<TreePath, Resolution>,
+        &BTreeMap<TreePath, ContentId>,
+    ),
+    found: &[Conflict],
+) -> Option<String> {
+    let (path, conflict) = found.iter().find_map(|conflict| {
+        let path = conflict.raw.as_ref()?;
+        let same = conflict.ours.is_some() && shown.get(path) == conflict.ours.as_ref();
+        (same && decided.contains_key(path)).then_some((path, conflict))
+    })?;
+    let mut asked = one.conflicts.iter().rev();
+    let asked = asked.find(|it| it.raw.as_ref() == Some(path))?;
+    let choice = asked.resolution.as_ref()?.choice?;
+    Some(format!(
+        "`{}` was decided for `{choice}`, and `{}` cannot be replaced: {}; move that away and `safepoint workspace resolve {}` goes on, or decide `{}` for `ours`",
+        asked.id,
+        crate::record::shown_path(conflict.path.as_deref().unwrap_or_default()),
+        conflict.description,
+        one.source,
+        asked.id,
+    ))
 }
 
 /// The conflict that a decision is about, if it can be decided so.

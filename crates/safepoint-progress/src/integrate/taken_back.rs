@@ -5,13 +5,14 @@
 //! was taken back happened too, in the directory, and whoever looks has to be told. A roll back
 //! of single paths is not looked at: it takes a part back at most.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use safepoint_model::{ActionId, Timestamp, WorkspaceId};
-use safepoint_state::{Action, Snapshot, SnapshotId, State};
+use safepoint_state::{Action, State};
 use safepoint_store::Flow;
-use safepoint_trail::Query;
+use safepoint_trail::{Entry, Query};
+use serde_json::Value;
 
 use crate::{Progress, ProgressError, table};
 
@@ -21,7 +22,13 @@ const MOST_ACTIONS: u32 = 10_000;
 /// An action in a directory, with the state that it rolled the whole of it back to.
 struct Happened {
     action: Action,
-    to: Option<Snapshot>,
+    to: Option<Former>,
+}
+
+/// A checkpoint, and when it was made.
+struct Former {
+    id: String,
+    made: Timestamp,
 }
 
 /// Where the work of one integration is.
@@ -75,45 +82,67 @@ impl Progress {
 
     /// What happened in a directory, the oldest first.
     fn happened(&self, state: &State, directory: &Path) -> Result<Vec<Happened>, ProgressError> {
-        let mut happened = Vec::new();
-        for action in state.actions(directory, MOST_ACTIONS)?.into_iter().rev() {
-            let to = match action.action.as_str() {
-                "checkpoint.rollback" => self.rolled_back_to(state, &action)?,
-                _ => None,
-            };
-            happened.push(Happened { action, to });
-        }
-        Ok(happened)
+        let actions = state.actions(directory, MOST_ACTIONS)?;
+        let is_roll_back = |action: &Action| action.action == "checkpoint.rollback";
+        let mut to = match actions.iter().any(is_roll_back) {
+            true => self.rolled_back(directory)?,
+            false => BTreeMap::new(),
+        };
+        let happened = actions.into_iter().rev().map(|action| Happened {
+            to: to.remove(&action.id),
+            action,
+        });
+        Ok(happened.collect())
     }
 
-    /// The state that a roll back led to, as the trail tells; `None` where it was one of a part.
-    fn rolled_back_to(
+    /// The states that roll backs of the whole directory led to. The trail tells of them also
+    /// when they are no longer kept.
+    fn rolled_back(&self, directory: &Path) -> Result<BTreeMap<ActionId, Former>, ProgressError> {
+        let mut led_to: Vec<(ActionId, String, String)> = Vec::new();
+        self.told(directory, "rolled_back", |entry, body| {
+            let text = |name: &str| Some(body.get(name)?.as_str()?.to_owned());
+            if let (Some(action), Some(to), Some(after)) =
+                (&entry.action_id, text("restored_to"), text("after"))
+            {
+                led_to.push((action.clone(), to, after));
+            }
+        })?;
+        let mut made: BTreeMap<String, Timestamp> = BTreeMap::new();
+        let mut partial: BTreeSet<String> = BTreeSet::new();
+        self.told(directory, "checkpoint_created", |entry, body| {
+            let id = body.get("checkpoint_id").and_then(Value::as_str);
+            let scope = body.get("scope").and_then(Value::as_array);
+            let id = id.unwrap_or_default().to_owned();
+            if scope.is_none_or(|scope| !scope.is_empty()) {
+                partial.insert(id.clone());
+            }
+            made.insert(id, entry.time);
+        })?;
+        let whole = led_to.into_iter().filter_map(|(action, id, after)| {
+            let is_whole = made.contains_key(&after) && !partial.contains(&after);
+            let made = made.get(&id).copied().filter(|_| is_whole)?;
+            Some((action, Former { id, made }))
+        });
+        Ok(whole.collect())
+    }
+
+    /// Hands out what the trail tells of a directory.
+    fn told(
         &self,
-        state: &State,
-        action: &Action,
-    ) -> Result<Option<Snapshot>, ProgressError> {
-        // What cannot be found or believed any more says nothing.
-        let whole = state
-            .find(action.after.as_str())
-            .is_ok_and(|after| after.record.scope.is_empty());
-        if !whole {
-            return Ok(None);
-        }
+        directory: &Path,
+        kind: &str,
+        mut each: impl FnMut(&Entry, Value),
+    ) -> Result<(), ProgressError> {
         let query = Query {
-            action: Some(action.id.to_string()),
-            kind: Some("rolled_back".to_owned()),
+            streams: vec![safepoint_state::stream(directory)],
+            kind: Some(kind.to_owned()),
             ..Query::default()
         };
-        let mut to = None;
-        self.trail
-            .entries(&query, |entry| -> Result<_, ProgressError> {
-                let body: serde_json::Value =
-                    serde_json::from_str(&self.trail.body(&entry)?).unwrap_or_default();
-                let named = body.get("restored_to").and_then(|value| value.as_str());
-                to = named.and_then(|id| state.find(id).ok());
-                Ok(Flow::More)
-            })?;
-        Ok(to)
+        self.trail.entries(&query, |entry| {
+            let body = serde_json::from_str(&self.trail.body(&entry)?);
+            each(&entry, body.unwrap_or_default());
+            Ok(Flow::More)
+        })
     }
 }
 
@@ -125,7 +154,7 @@ fn follow(brought: &ActionId, happened: &[Happened]) -> Work {
         false => Work::Here, // longer ago than is looked
     };
     let mut before: BTreeMap<&ActionId, Work> = BTreeMap::new();
-    let mut states: BTreeMap<&SnapshotId, Work> = BTreeMap::new();
+    let mut states: BTreeMap<&str, Work> = BTreeMap::new();
     let mut since: Vec<(Timestamp, Work)> = Vec::new();
     for Happened { action, to } in happened {
         let former = now.clone();
@@ -141,8 +170,10 @@ fn follow(brought: &ActionId, happened: &[Happened]) -> Work {
             (Some(_), Work::Here) => Work::TakenBack(action.id.clone()),
             _ => former.clone(),
         };
-        states.entry(&action.before).or_insert(former.clone());
-        states.entry(&action.after).or_insert(now.clone());
+        states
+            .entry(action.before.as_str())
+            .or_insert(former.clone());
+        states.entry(action.after.as_str()).or_insert(now.clone());
         if now != former {
             before.insert(&action.id, former);
             since.push((action.time, now.clone()));
@@ -152,10 +183,10 @@ fn follow(brought: &ActionId, happened: &[Happened]) -> Work {
 }
 
 /// Where the work was in a state: what is known of that itself, or by when it was made.
-fn at(state: &Snapshot, states: &BTreeMap<&SnapshotId, Work>, since: &[(Timestamp, Work)]) -> Work {
-    if let Some(work) = states.get(&state.id) {
+fn at(state: &Former, states: &BTreeMap<&str, Work>, since: &[(Timestamp, Work)]) -> Work {
+    if let Some(work) = states.get(state.id.as_str()) {
         return work.clone();
     }
-    let earlier = since.iter().rev().find(|(time, _)| *time <= state.created);
+    let earlier = since.iter().rev().find(|(time, _)| *time <= state.made);
     earlier.map_or(Work::Awaited, |(_, work)| work.clone())
 }
