@@ -97,6 +97,10 @@ impl Scope {
                 scope: text.clone(),
                 why: why.to_owned(),
             };
+            if one.is_empty() {
+                // What a variable of a shell becomes that is not set: it would mean everything.
+                return Err(bad("it is empty, and an empty path names nothing"));
+            }
             let path = relative(workspace, here, Path::new(one)).map_err(bad)?;
             scope.given.push(text.clone());
             let exists = workspace
@@ -369,6 +373,16 @@ mod tests {
         assert_eq!(globs.cover(b"other/Cargo.toml"), Cover::Everything);
         let error = Scope::parse("/w".as_ref(), "/w".as_ref(), &["../x".into()]).unwrap_err();
         assert!(error.to_string().contains("outside"), "{error}");
+    }
+
+    #[test]
+    fn st_01_an_empty_path_is_no_scope() {
+        for given in [&[""][..], &["a", ""]] {
+            let given: Vec<_> = given.iter().map(Into::into).collect();
+            let error = Scope::parse("/w".as_ref(), "/w".as_ref(), &given).unwrap_err();
+            assert!(error.to_string().contains("empty"), "{error}");
+        }
+        assert!(!scope(&["."]).is_everything());
     }
 
     #[test]

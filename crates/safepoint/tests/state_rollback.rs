@@ -280,6 +280,37 @@ fn st_34_paths_can_be_chosen() {
 }
 
 /// Three lines that are far enough apart.
+#[test]
+fn st_34_an_empty_path_names_nothing_and_nothing_is_done() {
+    let env = env();
+    env.write("project/a.txt", "1\n");
+    let id = checkpoint(&env);
+    env.write("project/a.txt", "2\n");
+    let before = look(&env.project());
+    let write = r#"{"type": "write", "content": "x"}"#;
+    for arguments in [
+        &["rollback", &id, ""][..],
+        &["rollback", &id, "a.txt", ""],
+        &["rollback", &id, "--dry-run", ""],
+        &["checkpoint", ""],
+        &["diff", &id, "--", ""],
+        &["audit", "--scope", ""],
+        &["mutate", "", "--auto-checkpoint", "--operation", write],
+    ] {
+        let run = env.run(arguments);
+        assert_eq!(run.code, 7, "{arguments:?}: {run:?}");
+        assert!(run.stderr.contains("hint: "), "{arguments:?}: {run:?}");
+    }
+    let told = env.run(&["rollback", &id, ""]).stderr;
+    insta::assert_snapshot!(told, @r"
+    error: the scope `` cannot be used: it is empty, and an empty path names nothing
+    hint: leave it out to mean everything, or name a file, a directory or `.`
+    ");
+    assert_same(&before, &look(&env.project()));
+    env.json(&["rollback", &id, "."]);
+    assert_eq!(read(&env, "a.txt"), "1\n");
+}
+
 fn lines(first: &str, middle: &str, last: &str) -> String {
     format!("{first}\n2\n3\n4\n5\n{middle}\n7\n8\n9\n10\n{last}\n")
 }

@@ -66,7 +66,10 @@ pub(super) fn explain(error: &StateError) -> Explanation {
         StateError::BadScope { scope, .. } => (
             Code::ScopeInvalid,
             Some(scope.clone()),
-            hint("a scope is a file, a directory or a pattern inside the workspace"),
+            hint(match scope.is_empty() {
+                true => "leave it out to mean everything, or name a file, a directory or `.`",
+                false => "a scope is a file, a directory or a pattern inside the workspace",
+            }),
         ),
         StateError::NotFound { name, .. } => (
             Code::NotFound,
