@@ -436,7 +436,7 @@ on_every_store! {
         let ground = Ground { state: &scene.state, origin: &origin, errand: &errand, rules: &[] };
         let open: Vec<_> = found.conflicts.iter().collect();
         let sides = scene.progress.sides(&ground, &found, &open).unwrap();
-        let text = |side: &Option<safepoint_state::Standing>| side.as_ref().unwrap().content.clone().unwrap();
+        let text = |side: &Option<safepoint_state::Side>| side.as_ref().unwrap().content.clone().unwrap();
         let first = sides[0].as_ref().unwrap();
         assert_eq!([&first.base, &first.ours, &first.theirs].map(text), [b"1\n2\n3\n4\n5\n".to_vec(), b"ours\n".to_vec(), b"theirs\n".to_vec()]);
         let resolve = |decision: &Resolve<'_>| scene.progress.resolve(id, decision, &ada());

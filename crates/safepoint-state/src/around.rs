@@ -174,7 +174,7 @@ impl State {
                 (own, Some(after))
             }
         };
-        let changes = record::notable_changes(&objects.reader(), before, &after)?;
+        let changes = record::changes_by_action(&objects.reader(), before, &after)?;
         let row = Action {
             id: errand.id.clone(),
             workspace: workspace.root.clone(),

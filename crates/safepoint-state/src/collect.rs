@@ -47,6 +47,12 @@ impl State {
             let told = self.find(snapshot.id.as_str())?;
             references(&reader, &told.record, &mut live)?;
         }
+        for snapshot in &deleted {
+            // A row can be told that it has expired; the trail cannot.
+            self.trail
+                .store()
+                .read(|sql| snapshot::find_expired(&self.trail, sql, &snapshot.id, now))?;
+        }
         for record in self.journalled()? {
             references(&reader, &record, &mut live)?;
         }

@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use crate::lock::Hold;
 use crate::objects::Objects;
 use crate::path;
-use crate::record::{forget_omitted, notable_changes};
+use crate::record::{changes_by_action, forget_omitted, notable_changes};
 use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
-use crate::snapshot::{Selection, Snapshot};
+use crate::snapshot::{Action, Selection, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Entry, Node};
 use crate::{StateError, git_state, tree};
@@ -78,6 +78,19 @@ impl State {
         let objects = self.objects()?;
         let reader = objects.reader();
         notable_changes(&reader, before, after)
+    }
+
+    /// What an action changed, between the snapshots before and after it.
+    pub fn changes_of(
+        &self,
+        action: &Action,
+        before: &Snapshot,
+        after: &Snapshot,
+    ) -> Result<Vec<Change>, StateError> {
+        match action.is_observed() {
+            true => self.changes_between(before, after),
+            false => changes_by_action(&self.objects()?.reader(), before, after),
+        }
     }
 
     /// What an entry holds: from the store or, where it is not stored, from the workspace.

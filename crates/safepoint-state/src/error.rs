@@ -149,6 +149,27 @@ pub enum StateError {
         /// Where.
         conflicts: Vec<FileConflict>,
     },
+    /// There is nothing of an action that could be taken back.
+    #[error("nothing that `{action}` ({summary}) did is left to take back: {why}")]
+    NothingLeft {
+        /// Which.
+        action: String,
+        /// What it was.
+        summary: String,
+        /// Where it went.
+        why: String,
+    },
+    /// All that there is to take back is what nobody asked for.
+    #[error(
+        "there is no action to take back in `{}`: what is left are changes that nobody asked for",
+        workspace.display()
+    )]
+    OnlyObserved {
+        /// Where.
+        workspace: PathBuf,
+        /// The newest of those changes.
+        newest: String,
+    },
     /// Another process works on the same workspace or object store.
     #[error("{what} is in use by another process")]
     Busy {

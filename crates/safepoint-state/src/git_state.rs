@@ -83,6 +83,17 @@ pub(crate) fn shelf(path: &[u8]) -> Option<&[u8]> {
         .and_then(|end| path.get(..end))
 }
 
+/// Whether a path is the list of stashes, or the reference to the newest of them.
+pub(crate) fn is_stash(path: &[u8]) -> bool {
+    is_stash_list(path) || inside(path).is_some_and(|inside| innermost(inside) == b"refs/stash")
+}
+
+/// Whether a path is the list of stashes. That it grows is no news: checkpoints that somebody
+/// asked for are put on it, too.
+pub(crate) fn is_stash_list(path: &[u8]) -> bool {
+    inside(path).is_some_and(|inside| innermost(inside) == b"logs/refs/stash")
+}
+
 /// Whether a change there is worth telling: where `HEAD` and branches point, and what is in progress.
 pub(crate) fn is_notable(path: &[u8]) -> bool {
     let Some(inside) = inside(path) else {
@@ -124,6 +135,8 @@ mod tests {
             Some(&b".git/modules/a/b/"[..])
         );
         assert_eq!(shelf(b".git/refs/heads/stash"), None);
+        assert!(is_stash(b".git/refs/stash") && is_stash(b".git/modules/a/logs/refs/stash"));
+        assert!(!is_stash(b".git/logs/refs/heads/stash") && !is_stash_list(b".git/refs/stash"));
         assert!(is_repository(b"a/.git") && is_repository(b".git/modules/a/b"));
         assert!(!is_repository(b".git/logs") && !is_repository(b".git/modules/a/logs"));
         assert!(is_of_other_work_trees(b".git/worktrees/x/HEAD"));

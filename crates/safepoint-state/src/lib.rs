@@ -45,7 +45,7 @@ pub mod watch;
 
 pub use around::{Changed, Company, Errand, Share};
 pub use aside::Aside;
-pub use bring::{Arrival, Incoming, Resolution, Sides, Standing, is_rule};
+pub use bring::{Arrival, Incoming, Resolution, Side, Sides, is_rule};
 pub use checkpoint::{Made, Wanted, all_files};
 pub use collect::Collection;
 pub use content::ContentId;
@@ -61,7 +61,7 @@ pub use restore::{
 pub use scan::{Patterns, Progress, Rules};
 pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
-    keep, prove,
+    keep, prove, taken_back,
 };
 pub use state::{State, Surroundings, Workspace, stream};
 pub use undo::FileConflict;

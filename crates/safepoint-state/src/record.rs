@@ -14,6 +14,9 @@ use crate::snapshot::{self, Action, Record, Selection, Snapshot};
 use crate::state::State;
 use crate::tree::{self, Change, Trees};
 
+/// What nobody asked for, and was found by looking.
+pub(crate) const OBSERVED: &str = "workspace.change";
+
 impl State {
     /// What happened since the last snapshot, as an action of its own.
     pub(crate) fn observed(
@@ -47,7 +50,7 @@ impl State {
             workspace: snapshot.workspace.clone(),
             time: snapshot.created,
             session: None,
-            action: "workspace.change".to_owned(),
+            action: OBSERVED.to_owned(),
             summary: summarise_changes(&changes),
             decision: None,
             outcome: "observed".to_owned(),
@@ -153,6 +156,25 @@ pub(crate) fn notable_changes(
         let git = tree::changes(trees, Some(before), Some(after), &scope)?;
         changes.extend(git.into_iter().filter(|change| {
             change.kind() != tree::ChangeKind::Time && crate::git_state::is_notable(&change.path)
+        }));
+    }
+    Ok(changes)
+}
+
+/// The same, of something that was done by somebody: what it took from a list of stashes, or put
+/// there, is its doing. Between actions such a list grows with every checkpoint that is asked for.
+pub(crate) fn changes_by_action(
+    trees: &dyn Trees,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Vec<Change>, StateError> {
+    let mut changes = notable_changes(trees, before, after)?;
+    if let (Some(old), Some(new)) = (&before.record.git, &after.record.git) {
+        let scope =
+            Scope::stored(&before.record.scope)?.narrowed(&Scope::stored(&after.record.scope)?);
+        let git = tree::changes(trees, Some(old), Some(new), &scope)?;
+        changes.extend(git.into_iter().filter(|change| {
+            change.kind() != tree::ChangeKind::Time && crate::git_state::is_stash_list(&change.path)
         }));
     }
     Ok(changes)

@@ -5,7 +5,7 @@
 //! was; where something has, the three states are merged line by line. What
 //! cannot be merged is a conflict, and then nothing at all is done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use safepoint_model::Timestamp;
@@ -13,7 +13,7 @@ use safepoint_model::Timestamp;
 use crate::capture::Capture;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
-use crate::restore::{Plan, renumber, spare};
+use crate::restore::{Plan, renumber, spare, stash_file, with_what_was_taken};
 use crate::scan::Sink;
 use crate::scope::{Cover, Scope};
 use crate::snapshot::Record;
@@ -35,6 +35,17 @@ pub struct FileConflict {
     /// Where it is a directory on one side alone: it is decided with all that is below it, of
     /// which these paths do not fit either.
     pub below: Option<Vec<TreePath>>,
+}
+
+/// How much of what an action did there is to take out.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// Whether it did anything that people care about.
+    pub(crate) was_any: bool,
+    /// Whether anything of that is there still.
+    pub(crate) is_any: bool,
+    /// What it changed that is gone altogether since.
+    pub(crate) gone: Vec<TreePath>,
 }
 
 /// Larger files are not merged.
@@ -60,6 +71,7 @@ impl Undoing<'_> {
     ) -> Result<Plan, StateError> {
         let mut conflicts = Vec::new();
         let mut edits = BTreeMap::new();
+        let mut left = Left::default();
         let mut undone = tree::changes(
             self.trees,
             Some(&after.files),
@@ -69,12 +81,17 @@ impl Undoing<'_> {
         undone
             .iter_mut()
             .for_each(|change| renumber(&mut change.to));
+        left.was_any = undone.iter().any(Change::is_notable);
         for change in &undone {
-            self.file(change, sink, &mut edits, &mut conflicts)?;
+            if self.file(change, sink, &mut edits, &mut conflicts)? == Found::Gone
+                && change.is_notable()
+            {
+                left.gone.push(change.path.clone());
+            }
         }
         self.keep_full_directories(&mut edits)?;
         self.add_missing_parents(before, &mut edits)?;
-        let git = self.git(before, after, sink, &mut conflicts)?;
+        let git = self.git(before, after, sink, &mut conflicts, &mut left)?;
         if !conflicts.is_empty() {
             return Err(StateError::Conflict { conflicts });
         }
@@ -89,6 +106,18 @@ impl Undoing<'_> {
             .collect();
         let mut plan = Plan::new(self.present, &[before, after], files, git);
         plan.add_parts(self.trees, self.workspace, self.scope, &before.files)?;
+        left.is_any = !plan.kept.is_empty() || plan.changes.iter().any(is_felt);
+        if let (true, Some(first)) = (left.is_any, left.gone.first()) {
+            let more = match left.gone.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            plan.remarks.push(format!(
+                "`{}`{more} went since, and with it what was to be taken back of it",
+                path::display(first)
+            ));
+        }
+        plan.left = left;
         Ok(plan)
     }
 
@@ -98,7 +127,7 @@ impl Undoing<'_> {
         sink: &Sink<'_>,
         edits: &mut Edits,
         conflicts: &mut Vec<FileConflict>,
-    ) -> Result<(), StateError> {
+    ) -> Result<Found, StateError> {
         let present = tree::find(self.trees, Some(&self.present.files), &change.path)?;
         let (after, before) = (&change.from, &change.to);
         if same(&present, after) {
@@ -107,10 +136,10 @@ impl Undoing<'_> {
                 change.path.clone(),
                 (present, before.clone(), change.relinked),
             );
-            return Ok(());
+            return Ok(Found::There);
         }
         if same(&present, before) {
-            return Ok(()); // somebody has taken it back already
+            return Ok(Found::There); // somebody has taken it back already
         }
         let mut conflict = |why: &str, hunks: Vec<Conflict>| {
             conflicts.push(FileConflict {
@@ -140,7 +169,7 @@ impl Undoing<'_> {
                     Err(hunks) => conflict("it was changed in the same lines since", hunks),
                 }
             }
-            (Some(_), None, _) => {} // it is gone: there is nothing left to take out
+            (Some(_), None, _) => return Ok(Found::Gone), // there is nothing left to take out
             (None, Some(_), _) => conflict(
                 "it was deleted by the action, and made anew since",
                 Vec::new(),
@@ -153,7 +182,7 @@ impl Undoing<'_> {
             }
             _ => conflict("it has become something else since", Vec::new()),
         }
-        Ok(())
+        Ok(Found::There)
     }
 
     /// Merges the contents of a file, and stores the result.
@@ -182,6 +211,7 @@ impl Undoing<'_> {
         let theirs = self.content(before)?;
         match text::merge(&base, &ours, &theirs) {
             Merge::Conflict(hunks) => Ok(Err(hunks)),
+            Merge::Clean(bytes) if bytes == ours => Ok(Ok(merged)), // it is taken out already
             Merge::Clean(bytes) => {
                 let content = ContentId::of(&bytes);
                 merged.node = Node::File {
@@ -286,27 +316,35 @@ impl Undoing<'_> {
         after: &Record,
         sink: &Sink<'_>,
         conflicts: &mut Vec<FileConflict>,
+        left: &mut Left,
     ) -> Result<Vec<Change>, StateError> {
         let (Some(before), Some(after), Some(now)) = (&before.git, &after.git, &self.present.git)
         else {
             return Ok(Vec::new());
         };
         let undone = tree::changes(self.trees, Some(after), Some(before), self.scope)?;
+        let (stashes, undone): (Vec<Change>, Vec<Change>) = undone
+            .into_iter()
+            .partition(|change| git_state::is_stash(&change.path));
         let moved = undone
             .iter()
             .any(|change| change.kind() != ChangeKind::Time && git_state::is_notable(&change.path));
-        if !moved {
-            // Nothing but the index and what git keeps for itself: it goes
-            // back only as long as it is exactly what the action left.
-            for change in &undone {
-                let present = tree::find(self.trees, Some(now), &change.path)?;
-                if !same(&present, &change.from) {
-                    return Ok(Vec::new());
-                }
-            }
+        left.was_any |= moved;
+        let mut untouched = true;
+        for change in &undone {
+            let present = tree::find(self.trees, Some(now), &change.path)?;
+            untouched &= same(&present, &change.from);
         }
-        let mut wanted = Vec::new();
+        let mut made = HashMap::new();
+        let mut wanted = self.stashes(&stashes, now, &mut made, left)?;
+        let stashed = !wanted.is_empty();
         for change in undone {
+            // Nothing but the index and what git keeps for itself goes back only as long as it
+            // is exactly what the action left; what a stash consists of is needed in any case.
+            let needed = stashed && git_state::is_object(&change.path);
+            if !moved && !untouched && !needed {
+                continue;
+            }
             let present = tree::find(self.trees, Some(now), &change.path)?;
             if same(&present, &change.to) {
                 continue;
@@ -329,9 +367,79 @@ impl Undoing<'_> {
                 });
             }
         }
-        let content = |path: &[u8], entry: &Entry| self.present_content(path, entry);
+        let content = |path: &[u8], entry: &Entry| match &entry.node {
+            Node::File { content, .. } if made.contains_key(content) => {
+                Ok(made.get(content).cloned().unwrap_or_default())
+            }
+            _ => self.present_content(path, entry),
+        };
         spare(wanted, self.trees, now, &content, sink)
     }
+
+    /// The lists of stashes, with what the action took from them. What it added stays: nothing
+    /// is ever taken from such a list, and what came later on it is no obstacle.
+    fn stashes(
+        &self,
+        undone: &[Change],
+        now: &tree::Subtree,
+        made: &mut HashMap<ContentId, Vec<u8>>,
+        left: &mut Left,
+    ) -> Result<Vec<Change>, StateError> {
+        let mut wanted = Vec::new();
+        for change in undone {
+            let Some(before) = change
+                .to
+                .as_ref()
+                .filter(|_| git_state::is_stash_list(&change.path))
+            else {
+                continue;
+            };
+            let stored = |side: &Option<Entry>| match side {
+                Some(entry) => self.content(entry),
+                None => Ok(Vec::new()),
+            };
+            let (was, became) = (self.content(before)?, stored(&change.from)?);
+            left.was_any |= with_what_was_taken(&was, &became, &became).is_some();
+            let present = tree::find(self.trees, Some(now), &change.path)?;
+            let there = match &present {
+                Some(entry) => self.present_content(&change.path, entry)?,
+                None => Vec::new(),
+            };
+            let Some(list) = with_what_was_taken(&was, &became, &there) else {
+                continue;
+            };
+            let entry = stash_file(before, &list);
+            made.insert(ContentId::of(&list), list);
+            wanted.push(Change {
+                path: change.path.clone(),
+                from: present,
+                to: Some(entry),
+                relinked: false,
+            });
+        }
+        Ok(wanted)
+    }
+}
+
+/// What was found where an action had changed something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// Something, or nothing as before the action.
+    There,
+    /// Nothing any more, though the action had left something.
+    Gone,
+}
+
+/// Whether anybody would notice that a change is made: not if it only sets the time of a
+/// directory, or what git keeps for itself.
+fn is_felt(change: &Change) -> bool {
+    if git_state::inside(&change.path).is_some() {
+        let known = git_state::is_notable(&change.path) || git_state::is_stash(&change.path);
+        return known && change.kind() != ChangeKind::Time;
+    }
+    let modified = |side: &Option<Entry>| side.as_ref().map(|entry| entry.modified);
+    change.is_notable()
+        && (change.kind() != ChangeKind::Time || modified(&change.from) != modified(&change.to))
 }
 
 /// Present and wanted entry of each path, and whether its links change.

@@ -19,8 +19,8 @@ use std::process::Command;
 use safepoint_model::{ActionId, Entropy};
 use safepoint_state::path::TreePath;
 use safepoint_state::{
-    Apart, Errand, FileConflict, Incoming, Isolated, Progress, Resolution, Restored, Sides,
-    Snapshot, Standing, StateError,
+    Apart, Errand, FileConflict, Incoming, Isolated, Progress, Resolution, Restored, Side, Sides,
+    Snapshot, StateError,
 };
 use support::{Bench, Place, Recording, Repositories, assert_same, differences, leftovers};
 use testkit::Seeded;
@@ -554,7 +554,7 @@ fn pr_32_a_resolution_says_what_becomes_of_a_path() {
         &Progress::default(),
     );
     let shown = shown.unwrap();
-    let content = |side: &Option<Standing>| side.as_ref().and_then(|it| it.content.clone());
+    let content = |side: &Option<Side>| side.as_ref().and_then(|it| it.content.clone());
     let contents = |sides: &Sides| [&sides.base, &sides.ours, &sides.theirs].map(content);
     let texts = |texts: [Option<&str>; 3]| texts.map(|text| text.map(|it| it.as_bytes().to_vec()));
     assert_eq!(
@@ -569,7 +569,7 @@ fn pr_32_a_resolution_says_what_becomes_of_a_path() {
     let (here, there) = (shown[2].ours.as_ref(), shown[2].theirs.as_ref());
     let (here, there) = (here.unwrap(), there.unwrap());
     assert_eq!((here.kind, there.kind), ("directory", "file"));
-    let changed = |side: &Standing| {
+    let changed = |side: &Side| {
         let changes = side.changes.iter();
         let named = changes.map(|it| String::from_utf8(it.path.clone()).unwrap());
         named.collect::<Vec<_>>()

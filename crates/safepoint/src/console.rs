@@ -347,6 +347,17 @@ fn console_width() -> usize {
         .map_or(usize::MAX, |(width, _)| width.0.into())
 }
 
+/// The name of a file as [`safepoint_state::path::display`] writes it, for a terminal: what is
+/// escaped already stays as it is, so that it reads as in JSON, and what could still deceive is
+/// escaped.
+pub(crate) fn name(displayed: &str) -> String {
+    let pieces: Vec<String> = displayed
+        .split('\\')
+        .map(|piece| text::line(piece).text)
+        .collect();
+    pieces.join("\\")
+}
+
 /// `1 entry`, `2 entries`, `1,234 entries`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     let digits = number.to_string();

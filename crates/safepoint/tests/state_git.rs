@@ -35,6 +35,81 @@ fn st_13_a_checkpoint_leaves_tree_index_head_branches_and_stashes_untouched() {
     git(&root, &["fsck", "--strict"]);
 }
 
+/// Puts a change on the shelf, with this name.
+fn shelve(env: &TestEnv, name: &str) {
+    env.write("project/changed.txt", &format!("{name}\n"));
+    let push = ["stash", "push", "-q", "-m", name, "--", "changed.txt"];
+    git(&env.project(), &push);
+}
+
+/// Runs a command as an action, and tells which.
+fn exec(env: &TestEnv, words: &[&str]) -> String {
+    let run = env.run(&[&["exec", "--no-tui", "--json", "--"], words].concat());
+    let reply: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reply["outcome"], "ok", "{reply}");
+    reply["action_id"].as_str().unwrap().to_owned()
+}
+
+fn shelved(env: &TestEnv) -> String {
+    git(&env.project(), &["stash", "list", "--format=%s"])
+}
+
+#[test]
+fn st_35_a_dropped_stash_is_told_and_taken_back() {
+    let env = repository();
+    for name in ["one", "two", "three"] {
+        shelve(&env, name);
+    }
+    let all = git(&env.project(), &["stash", "list", "--format=%H"]);
+    let action = exec(&env, &["git", "stash", "drop", "-q", "stash@{1}"]);
+    assert!(!shelved(&env).contains("two"));
+    let log = env.json(&["log"])["actions"][0].clone();
+    assert_eq!(
+        log["changes"],
+        serde_json::json!([{ "path": ".git/logs/refs/stash", "change": "modified" }])
+    );
+    env.json(&["undo", &action]);
+    assert_eq!(git(&env.project(), &["stash", "list", "--format=%H"]), all);
+    // Once is enough.
+    let again = env.run(&["undo", &action]);
+    assert_eq!(again.code, 9, "{again:?}");
+    assert!(again.stderr.contains("took it back already"), "{again:?}");
+    // What came onto the shelf later stays, and so does what others took from it.
+    let cleared = exec(&env, &["git", "stash", "clear"]);
+    assert_eq!(shelved(&env), "");
+    shelve(&env, "four");
+    let dry = env.json(&["undo", &cleared, "--dry-run"]);
+    assert_eq!(dry["changes"][0]["path"], ".git/logs/refs/stash", "{dry}");
+    env.json(&["undo"]);
+    let listed = shelved(&env);
+    for name in ["one", "two", "three", "four"] {
+        assert!(listed.contains(name), "{listed}");
+    }
+    git(&env.project(), &["stash", "apply", "-q", "stash@{0}"]);
+    git(&env.project(), &["fsck", "--strict"]);
+}
+
+#[test]
+fn st_35_only_the_stash_that_an_action_took_comes_back() {
+    let env = repository();
+    shelve(&env, "one");
+    shelve(&env, "two");
+    let first = exec(&env, &["git", "stash", "drop", "-q", "stash@{1}"]);
+    exec(&env, &["git", "stash", "drop", "-q"]);
+    checkpoint(&env); // which puts an entry there as well
+    env.json(&["undo", &first]);
+    let listed = shelved(&env);
+    assert!(
+        listed.contains("one") && !listed.contains("two") && listed.contains("checkpoint:"),
+        "{listed}"
+    );
+    // That checkpoints are put onto the shelf is nothing that happened.
+    let log = env.json(&["log"]);
+    for action in log["actions"].as_array().unwrap() {
+        assert_ne!(action["action"], "workspace.change", "{log:#}");
+    }
+}
+
 #[test]
 fn st_13_plain_git_can_restore_the_stash_entry() {
     let env = repository();

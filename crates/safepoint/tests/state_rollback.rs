@@ -373,6 +373,170 @@ fn st_35_a_true_conflict_is_refused_with_its_hunks_and_nothing_changes() {
     assert_same(&before, &look(&env.project()));
 }
 
+/// Runs a command as an action, and tells which.
+fn exec(env: &TestEnv, words: &[&str]) -> String {
+    let run = env.run(&[&["exec", "--no-tui", "--json", "--"], words].concat());
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reply["outcome"], "ok", "{reply}");
+    reply["action_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn st_35_without_a_name_the_last_action_goes_and_hand_edits_stay() {
+    let env = env();
+    env.write("project/f", "f\n");
+    env.write("project/notes.md", "notes\n");
+    let action = exec(&env, &["rm", "f"]);
+    env.write("project/notes.md", "notes\nan hour of work\n");
+    let plan = env.json(&["undo", "--dry-run"]);
+    assert_eq!(plan["taken_back"]["action_id"], action.as_str(), "{plan}");
+    assert_eq!(plan["left_alone"].as_array().unwrap().len(), 1, "{plan}");
+    insta::assert_snapshot!(env.snapshot(&["undo"]), @r"
+    exit 0
+    ----- stdout
+    verified  taken back act_[id] (rm f), 1 path
+      created   f
+      kept      1 newer change that nobody asked for, act_[id]; `safepoint undo act_[id]` takes it back
+      `safepoint redo` brings back what was there before
+    ");
+    assert_eq!(read(&env, "f"), "f\n");
+    assert_eq!(read(&env, "notes.md"), "notes\nan hour of work\n");
+    // What is left is nobody's, and goes only by its name.
+    let observed = plan["left_alone"][0]["action_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let refused = env.run(&["undo"]);
+    assert_eq!(refused.code, 8, "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains(&format!("safepoint undo {observed}")),
+        "{refused:?}"
+    );
+    insta::assert_snapshot!(env.snapshot(&["redo"]), @r"
+    exit 0
+    ----- stdout
+    verified  taken back act_[id] (undo of act_[id] (rm f)), 1 path
+      deleted   f
+      `safepoint undo act_[id]` takes it back again
+    ");
+    assert!(!env.project().join("f").exists());
+    let undone = env.json(&["undo", &observed]);
+    assert_eq!(undone["taken_back"]["action"], "workspace.change");
+    assert_eq!(undone["taken_back"]["action_id"], observed.as_str());
+    assert_eq!(undone["left_alone"], json!([]));
+    assert_eq!(read(&env, "notes.md"), "notes\n");
+    // What was redone is the last action again.
+    assert_eq!(
+        env.json(&["undo"])["taken_back"]["action_id"],
+        action.as_str()
+    );
+    assert_eq!(read(&env, "f"), "f\n");
+}
+
+#[test]
+fn st_35_an_action_of_which_nothing_is_left_is_not_said_to_be_taken_back() {
+    let env = env();
+    env.write("project/src/a.txt", &lines("1", "6", "11"));
+    let changed = exec(&env, &["sed", "-i", "s/^6$/agent/", "src/a.txt"]);
+    let made = exec(&env, &["touch", "made"]);
+    env.json(&["undo", &changed]);
+    let refused = |action: &str, why: &str| {
+        let before = look(&env.project());
+        for more in [&[][..], &["--dry-run"]] {
+            let run = env.run(&[&["undo", action], more].concat());
+            assert_eq!(run.code, 9, "{run:?}");
+            assert!(run.stderr.contains(why), "{run:?}");
+            assert!(run.stderr.contains(action), "{run:?}");
+        }
+        assert_same(&before, &look(&env.project()));
+    };
+    refused(&changed, "took it back already");
+    // Nor does it touch anything when there was something else to do in that file.
+    env.write("project/src/a.txt", &lines("1", "6", "human"));
+    refused(&changed, "took it back already");
+    env.json(&["redo"]);
+    assert_eq!(read(&env, "src/a.txt"), lines("1", "agent", "human"));
+    exec(&env, &["rm", "-r", "src"]);
+    refused(&changed, "`src/a.txt` is gone since");
+    fs::remove_file(env.project().join("made")).unwrap();
+    refused(&made, "everything is as it was before it");
+}
+
+#[test]
+fn st_32_a_dry_run_shows_what_is_put_together() {
+    let env = env();
+    env.write("project/f", &lines("1", "6", "11"));
+    let first = exec(&env, &["sed", "-i", "s/^1$/ONE/", "f"]);
+    exec(&env, &["sed", "-i", "s/^11$/ELEVEN/", "f"]);
+    let plan = env.json(&["undo", "--dry-run", &first]);
+    insta::assert_snapshot!(plan["diff"].as_str().unwrap(), @r"
+    diff --git a/f b/f
+    --- a/f
+    +++ b/f
+    @@ -1,4 +1,4 @@
+    -ONE
+    +1
+     2
+     3
+     4
+    ");
+    let shown = env.run(&["undo", "--dry-run", &first]).stdout;
+    assert!(shown.contains("-ONE\n+1\n"), "{shown}");
+    assert_eq!(read(&env, "f"), lines("ONE", "6", "ELEVEN"));
+    env.json(&["undo", &first]);
+    assert_eq!(read(&env, "f"), lines("1", "6", "ELEVEN"));
+}
+
+#[test]
+fn st_11_names_are_escaped_once() {
+    let env = env();
+    let names = [&b"inv\xff"[..], b"a\tb\nc", b"lit\\xff", b"plain"];
+    env.write("project/keep", "");
+    let id = checkpoint(&env);
+    for name in names {
+        fs::write(env.project().join(OsStr::from_bytes(name)), "x").unwrap();
+    }
+    let shown = [r"inv\xff", r"a\x09b\nc", r"lit\\xff", "plain"];
+    for arguments in [
+        &["diff", &id, "--name-only"][..],
+        &["diff", &id, "--stat"],
+        &["rollback", &id, "--dry-run"],
+        &["rollback", &id],
+        &["log"],
+        &["redo"],
+        &["undo"],
+        &["log"],
+    ] {
+        let run = env.run(arguments);
+        for name in shown {
+            let ends = |line: &str| line.ends_with(&format!(" {name}")) || line == name;
+            assert!(
+                run.stdout.lines().any(ends),
+                "{name} {arguments:?}: {run:?}"
+            );
+        }
+    }
+    let told = env.json(&["log"])["actions"][0]["changes"].clone();
+    let told: Vec<_> = told
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["path"])
+        .collect();
+    assert!(
+        shown.iter().all(|name| told.contains(&&json!(name))),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn st_35_a_log_of_nothing_is_refused() {
+    let env = env();
+    assert_eq!(env.run(&["log", "--limit", "0"]).code, 7);
+}
+
 #[test]
 fn st_36_the_reply_has_every_field() {
     let env = filled();

@@ -145,6 +145,31 @@ fn st_35_nor_is_it_when_it_is_the_last_one_or_what_was_undone() {
 }
 
 #[test]
+fn st_07_nothing_is_collected_because_its_row_was_made_to_expire() {
+    let env = env();
+    let (never, hour) = (checkpoint(&env, "never\n"), {
+        env.write("project/f", "hour\n");
+        let reply = env.json(&["checkpoint", "--expiry", "1h"]);
+        reply["checkpoint_id"].as_str().unwrap().to_owned()
+    });
+    for id in [&never, &hour] {
+        let set = |expiry: &str| {
+            tamper(
+                &env,
+                &format!("UPDATE state_snapshots SET expiry = {expiry} WHERE id = '{id}'"),
+            );
+        };
+        set("1");
+        refused(&env, &["gc", "--dry-run"], 1, "STATE_TAMPERED");
+        refused(&env, &["gc"], 1, "STATE_TAMPERED");
+        env.json(&["verify", id]);
+        // That one is kept for longer does no harm.
+        set(&i64::MAX.to_string());
+        assert_eq!(env.json(&["gc"])["deleted"], json!([]));
+    }
+}
+
+#[test]
 fn st_20_what_was_changed_is_no_ground_for_an_action() {
     for change in ["entry = entry - 1", "created = created - 1"] {
         let env = env();

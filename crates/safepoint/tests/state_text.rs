@@ -160,7 +160,7 @@ fn st_32_the_plan_is_shown_with_a_diff() {
     assert_snapshot!(env.snapshot(&["redo"]), @r"
     exit 0
     ----- stdout
-    verified  taken back, 3 paths
+    verified  taken back act_[id] (roll back to chk_[id]), 3 paths
       created   new.txt
       modified  notes.txt
       deleted   src/main.rs

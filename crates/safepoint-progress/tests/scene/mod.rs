@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use safepoint_model::{ActionId, WorkspaceId};
+use safepoint_model::{ActionId, Clock, WorkspaceId};
 use safepoint_progress::integrate::{Ground, Integration, Mode, Step, Strategy, Wish};
 use safepoint_progress::record::Record;
 use safepoint_progress::rejection::Rejection;
@@ -25,7 +25,7 @@ use safepoint_state::git::Git;
 use safepoint_state::{Errand, Patterns, Rules, State, Surroundings, Workspace};
 use safepoint_trail::{Actor, Trail};
 use serde_json::{Value, json};
-use testkit::{RealClock, Room, Seeded};
+use testkit::{FixedClock, RealClock, Room, Seeded};
 
 pub(crate) fn ada() -> Actor {
     "user:ada".parse().unwrap()
@@ -47,33 +47,32 @@ pub(crate) struct Scene {
     pub(crate) entropy: Arc<Seeded>,
 }
 
+fn around(top: &Path, clock: Arc<dyn Clock>, entropy: Arc<Seeded>) -> Surroundings {
+    let path = std::env::var_os("PATH").unwrap();
+    Surroundings {
+        data: top.join("data"),
+        runtime: top.join("runtime"),
+        state: top.join("state"),
+        clock,
+        entropy,
+        git: Git::find(Some(&path), environment(top)),
+        lock_timeout: Duration::from_secs(60),
+        cap: None,
+        actor: ada(),
+        variables: Vec::new(),
+    }
+}
+
 impl Scene {
     pub(crate) fn open(room: &Room, seed: u64) -> Self {
         Self::of(room.path(), room.trail(), room.clock.clone(), seed)
     }
 
-    pub(crate) fn of(
-        top: &Path,
-        trail: Trail,
-        clock: Arc<dyn safepoint_model::Clock>,
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn of(top: &Path, trail: Trail, clock: Arc<dyn Clock>, seed: u64) -> Self {
         let top = fs::canonicalize(top).unwrap();
         let entropy = Arc::new(Seeded::new(seed));
         let progress = Progress::open(trail.clone(), clock, entropy.clone()).unwrap();
-        let path = std::env::var_os("PATH").unwrap();
-        let around = Surroundings {
-            data: top.join("data"),
-            runtime: top.join("runtime"),
-            state: top.join("state"),
-            clock: Arc::new(RealClock),
-            entropy: entropy.clone(),
-            git: Git::find(Some(&path), environment(&top)),
-            lock_timeout: Duration::from_secs(60),
-            cap: None,
-            actor: ada(),
-            variables: Vec::new(),
-        };
+        let around = around(&top, Arc::new(RealClock), entropy.clone());
         let state = State::open(trail.clone(), around).unwrap();
         Self {
             top,
@@ -82,6 +81,13 @@ impl Scene {
             state,
             entropy,
         }
+    }
+
+    /// The snapshots as they are found when all that ever expires has expired.
+    pub(crate) fn much_later(&self) -> State {
+        let clock = Arc::new(FixedClock::at("2999-01-01T00:00:00Z"));
+        let around = around(&self.top, clock, self.entropy.clone());
+        State::open(self.trail.clone(), around).unwrap()
     }
 
     /// The user's directory.

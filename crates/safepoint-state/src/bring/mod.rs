@@ -25,7 +25,7 @@ use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind, Trees};
 use crate::undo::{FileConflict, Undoing};
 use crate::{ContentId, StateError};
-pub use sides::{Sides, Standing};
+pub use sides::{Side, Sides};
 pub(crate) use weigh::Weighed;
 pub use weigh::is_rule;
 

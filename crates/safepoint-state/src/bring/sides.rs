@@ -21,16 +21,16 @@ use crate::{StateError, git_state};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sides {
     /// Where both began.
-    pub base: Option<Standing>,
+    pub base: Option<Side>,
     /// Here.
-    pub ours: Option<Standing>,
+    pub ours: Option<Side>,
     /// In the work.
-    pub theirs: Option<Standing>,
+    pub theirs: Option<Side>,
 }
 
 /// What stands at a path on one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct Side {
     /// What it is: `file`, `directory`, `link`, `not captured` or the name of something special.
     pub kind: &'static str,
     /// Its permission bits, where they say something.
@@ -126,7 +126,7 @@ impl Undoing<'_> {
         Ok(sides)
     }
 
-    fn stored(&self, entry: &Entry) -> Result<Standing, StateError> {
+    fn stored(&self, entry: &Entry) -> Result<Side, StateError> {
         self.standing(entry, || self.content(entry))
     }
 
@@ -134,15 +134,15 @@ impl Undoing<'_> {
         &self,
         entry: &Entry,
         content: impl FnOnce() -> Result<Vec<u8>, StateError>,
-    ) -> Result<Standing, StateError> {
-        let of = |kind| Standing {
+    ) -> Result<Side, StateError> {
+        let of = |kind| Side {
             kind,
             mode: Some(entry.mode),
             attributes: entry.attributes.clone(),
-            ..Standing::default()
+            ..Side::default()
         };
         Ok(match &entry.node {
-            Node::File { size, .. } => Standing {
+            Node::File { size, .. } => Side {
                 size: Some(*size),
                 content: match Self::is_too_large(entry) {
                     true => None,
@@ -151,7 +151,7 @@ impl Undoing<'_> {
                 ..of("file")
             },
             Node::Directory(_) => of("directory"),
-            Node::Symlink { target } => Standing {
+            Node::Symlink { target } => Side {
                 mode: None,
                 target: Some(target.clone()),
                 ..of("link")
@@ -161,9 +161,9 @@ impl Undoing<'_> {
     }
 }
 
-fn not_captured() -> Standing {
-    Standing {
+fn not_captured() -> Side {
+    Side {
         kind: "not captured",
-        ..Standing::default()
+        ..Side::default()
     }
 }

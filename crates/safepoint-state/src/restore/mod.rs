@@ -19,6 +19,7 @@ mod back;
 mod carry_out;
 mod check;
 mod displace;
+mod empty;
 mod hold_git;
 mod journal;
 mod onward;
@@ -35,7 +36,7 @@ mod stage;
 mod write;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use safepoint_model::{ActionId, Digest, Expiry, Span, Timestamp};
 use safepoint_store::fault;
@@ -51,13 +52,14 @@ use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
-use crate::{StateError, checkpoint, own, undo};
+use crate::{ContentId, StateError, checkpoint, own, undo};
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, directory as journals};
 use journal::{PathText, Told};
 pub use parts::PartChange;
 pub(crate) use plan::{Plan, identical, renumber, spare};
 pub(crate) use put::{put_files, put_new_files};
 pub use recover::{End, Recovered, is_unfinished};
+pub(crate) use shelf::{file as stash_file, with_what_was_taken};
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -91,6 +93,8 @@ pub struct Preview {
     pub kept: Vec<Note>,
     /// Databases and states that would change.
     pub parts: Vec<PartChange>,
+    /// What would be written that is nowhere yet: files that are put together.
+    pub contents: HashMap<ContentId, Vec<u8>>,
 }
 
 /// What was done.
@@ -139,14 +143,23 @@ impl State {
             fresh: &fresh,
             stored: &reader,
         };
+        let contents = Mutex::new(HashMap::new());
+        let sink = Sink::Plan {
+            trees: &fresh,
+            contents: &contents,
+        };
         let plan = self.plan(workspace, goal, &scope, &trees, &reader, &capture, &sink)?;
         let writer = objects.writer();
         let (now, then) = self.parts_of(workspace, goal, &writer, &mut Vec::new())?;
         writer.finish()?;
+        self.refuse_empty(workspace, goal, &plan, (&now, &then))?;
         Ok(Preview {
             changes: plan.changes,
             kept: plan.kept,
             parts: self.part_changes(&objects, now.iter().zip(&then))?,
+            contents: contents
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner),
         })
     }
 
@@ -203,6 +216,7 @@ impl State {
             (plan, files, git)
         };
         grown += writer.finish()?;
+        self.refuse_empty(workspace, goal, &plan, (&now, &then))?;
         let mut before = self.automatic(
             workspace,
             &scope,

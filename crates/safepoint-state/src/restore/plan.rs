@@ -11,6 +11,7 @@ use crate::scan::stat::Found;
 use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Note, Record};
 use crate::tree::{self, Change, Entry, Keep, Node, Subtree, Trees};
+use crate::undo::Left;
 use crate::{ContentId, StateError, git_state};
 
 /// What will be done, and the trees that will be there then.
@@ -23,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) remarks: Vec<String>,
     /// Whether something of the snapshot is not brought back because of that.
     pub(crate) incomplete: bool,
+    /// How much there was to take out, when it takes an action out.
+    pub(crate) left: Left,
     /// Directories of which only a part is asked for, as they are now.
     parts: BTreeMap<TreePath, Entry>,
     /// Where the trees that will be differ from those that are.
@@ -79,6 +82,7 @@ impl Plan {
             kept: Vec::new(),
             remarks: Vec::new(),
             incomplete: false,
+            left: Left::default(),
             parts: BTreeMap::new(),
             file_edits: Vec::new(),
             git_edits: Vec::new(),
@@ -163,6 +167,7 @@ impl Plan {
             kept,
             remarks: Vec::new(),
             incomplete,
+            left: Left::default(),
             file_edits,
             git_edits,
             parts: BTreeMap::new(),

@@ -81,7 +81,25 @@ pub(super) fn keep(
     Ok(changes)
 }
 
-fn file(like: &Entry, bytes: &[u8]) -> Entry {
+/// What a list has to have for the entries that one change took from it to be on it again:
+/// those, and of the others only what is there now. `None` when none is missing.
+pub(crate) fn with_what_was_taken(before: &[u8], after: &[u8], now: &[u8]) -> Option<Vec<u8>> {
+    let lines = |log| <[u8]>::split_inclusive(log, |byte| *byte == b'\n');
+    let left: BTreeSet<&[u8]> = lines(after).map(commit).collect();
+    let there: BTreeSet<&[u8]> = lines(now).map(commit).collect();
+    let taken = |line: &&[u8]| !left.contains(commit(line));
+    if lines(before)
+        .filter(taken)
+        .all(|line| there.contains(commit(line)))
+    {
+        return None;
+    }
+    let wanted = lines(before).filter(|line| taken(line) || there.contains(commit(line)));
+    Some(wanted.flatten().copied().collect())
+}
+
+/// A list, or the reference to its newest entry, with these bytes.
+pub(crate) fn file(like: &Entry, bytes: &[u8]) -> Entry {
     Entry {
         name: b"stash".to_vec(),
         node: Node::File {

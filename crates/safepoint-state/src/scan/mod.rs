@@ -65,6 +65,11 @@ pub(crate) enum Sink<'a> {
     Store(&'a Writer<'a>),
     /// Trees into memory, contents nowhere: for looking without keeping.
     Memory(&'a Mutex<HashMap<ContentId, Vec<u8>>>),
+    /// Trees and contents into memory: for showing what would be written.
+    Plan {
+        trees: &'a Mutex<HashMap<ContentId, Vec<u8>>>,
+        contents: &'a Mutex<HashMap<ContentId, Vec<u8>>>,
+    },
     /// Nowhere at all.
     Nowhere,
 }
@@ -73,6 +78,11 @@ impl Sink<'_> {
     pub(crate) fn content(&self, id: ContentId, bytes: Vec<u8>) -> Result<(), StateError> {
         match self {
             Self::Store(writer) => writer.add(id, bytes),
+            Self::Plan { contents, .. } => {
+                let mut contents = contents.lock().unwrap_or_else(PoisonError::into_inner);
+                contents.insert(id, bytes);
+                Ok(())
+            }
             Self::Memory(_) | Self::Nowhere => Ok(()),
         }
     }
@@ -80,7 +90,7 @@ impl Sink<'_> {
     pub(crate) fn tree(&self, id: ContentId, bytes: Vec<u8>) -> Result<(), StateError> {
         match self {
             Self::Store(writer) => writer.add_tree(id, bytes),
-            Self::Memory(trees) => {
+            Self::Memory(trees) | Self::Plan { trees, .. } => {
                 let mut trees = trees.lock().unwrap_or_else(PoisonError::into_inner);
                 trees.insert(id, bytes);
                 Ok(())
@@ -92,7 +102,9 @@ impl Sink<'_> {
     fn large(&self) -> Large<'_> {
         match self {
             Self::Store(writer) => Large::Store(LargeWriter::new(writer)),
-            Self::Memory(_) | Self::Nowhere => Large::Hash(blake3::Hasher::new()),
+            Self::Memory(_) | Self::Plan { .. } | Self::Nowhere => {
+                Large::Hash(blake3::Hasher::new())
+            }
         }
     }
 }

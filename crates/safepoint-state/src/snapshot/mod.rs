@@ -10,12 +10,12 @@ use safepoint_model::{ActionId, Digest, Expiry, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use id::SnapshotId;
-pub use table::{Action, COMPONENT, Selection, keep};
+pub use table::{Action, COMPONENT, Selection, keep, taken_back};
 pub(crate) use table::{actions, delete, insert, insert_action, list, set_pinned, spend};
 pub use told::prove;
 pub(crate) use told::{
-    Said, find, find_action, find_action_said, find_said, is_recorded, of_action, of_snapshot,
-    text_of,
+    Said, find, find_action, find_action_said, find_expired, find_said, is_recorded, of_action,
+    of_snapshot, text_of,
 };
 
 use crate::part::Part;

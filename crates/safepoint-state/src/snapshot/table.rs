@@ -1,5 +1,6 @@
 //! The tables of snapshots and actions.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,25 @@ pub struct Action {
     pub after: SnapshotId,
     /// The action that it took back.
     pub undoes: Option<ActionId>,
+}
+
+impl Action {
+    /// Whether it was done by nobody that we know: it was found between two checkpoints.
+    pub fn is_observed(&self) -> bool {
+        self.action == crate::record::OBSERVED
+    }
+}
+
+/// Those of a list of actions, the newest first, that are taken back: by one that is not itself
+/// taken back.
+pub fn taken_back(actions: &[Action]) -> HashMap<ActionId, ActionId> {
+    let mut taken = HashMap::new();
+    for action in actions {
+        if let (Some(undone), false) = (&action.undoes, taken.contains_key(&action.id)) {
+            taken.entry(undone.clone()).or_insert(action.id.clone());
+        }
+    }
+    taken
 }
 
 /// Adds a row that the entry at this place in the trail tells of.

@@ -1,13 +1,15 @@
 //! A row of a checkpoint or an action is acted upon only when the trail tells of it.
 //!
 //! The entry that tells of a row has its digest, and the row knows the place of that entry. What
-//! somebody wrote into the tables behind our back has no such entry. How long a checkpoint is kept, whether it is pinned and what
-//! it was spent on change later, and are not part of it.
+//! somebody wrote into the tables behind our back has no such entry. How long a checkpoint is kept,
+//! whether it is pinned and what it was spent on change later, and are not part of it. That it is
+//! kept for longer than was told at first does no harm; before it is deleted because it has
+//! expired, that is read in the entry.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use safepoint_model::{ActionId, Digest, Frame};
+use safepoint_model::{ActionId, Digest, Expiry, Frame, Timestamp};
 use safepoint_store::{Sql, StoreError};
 use safepoint_trail::{Trail, entry_at};
 use serde::Deserialize;
@@ -37,6 +39,9 @@ pub(crate) struct Said {
     /// The one that it was restored in the place of.
     #[serde(default)]
     pub(crate) in_place_of: Option<String>,
+    /// Until when a checkpoint is kept; for ever without it.
+    #[serde(default)]
+    expiry: Option<Timestamp>,
 }
 
 /// The text that the row of a checkpoint has of its record.
@@ -143,6 +148,25 @@ fn readable<T>(
 /// The one checkpoint whose id begins with `prefix`, as the trail tells of it.
 pub(crate) fn find(trail: &Trail, sql: &mut dyn Sql, prefix: &str) -> Result<Snapshot, StateError> {
     find_said(trail, sql, prefix).map(|(snapshot, _)| snapshot)
+}
+
+/// The same, of one that has expired. One that its row says has expired, and the trail not, was
+/// changed by somebody.
+pub(crate) fn find_expired(
+    trail: &Trail,
+    sql: &mut dyn Sql,
+    id: &SnapshotId,
+    now: Timestamp,
+) -> Result<Snapshot, StateError> {
+    let (snapshot, said) = find_said(trail, sql, id.as_str())?;
+    let told = Snapshot {
+        expiry: said.expiry.map_or(Expiry::Never, Expiry::At),
+        ..snapshot
+    };
+    match told.is_expired(now) {
+        true => Ok(told),
+        false => Err(tampered("checkpoint", id.as_str())),
+    }
 }
 
 /// The same, with what else the trail says of it.

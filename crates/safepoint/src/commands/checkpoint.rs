@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::outside;
-use crate::console::{FAINT, GOOD, STRONG, count};
+use crate::console::{FAINT, GOOD, STRONG, count, name};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::settings::Size;
@@ -136,7 +136,7 @@ pub(crate) struct NoteDocument {
 impl NoteDocument {
     /// On one line.
     pub(crate) fn shown(&self) -> String {
-        text::line(&format!("{} ({})", self.path, self.why)).text
+        format!("{} ({})", name(&self.path), text::line(&self.why).text)
     }
 }
 

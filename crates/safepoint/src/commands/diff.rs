@@ -1,5 +1,6 @@
 //! `safepoint diff`: what changed since a checkpoint, or between two.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -9,12 +10,12 @@ use safepoint_state::objects::Objects;
 use safepoint_state::scope::Scope;
 use safepoint_state::text::{Comparison, Side, compare, totals};
 use safepoint_state::tree::{Change, ChangeKind, Entry, Node};
-use safepoint_state::{PartChange, Progress, State, path};
+use safepoint_state::{ContentId, PartChange, Progress, State, path};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::restoring::{ChangeDocument, documents};
-use crate::console::{Mode, STRONG, count};
+use crate::console::{self, Mode, STRONG, count};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -94,12 +95,17 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         (None, true) => state.part_changes_since(&workspace, &before)?,
     };
     let objects = state.objects()?;
-    let root = &workspace.root;
+    let source = Source {
+        state: &state,
+        objects: &objects,
+        root: &workspace.root,
+        planned: None,
+    };
     let mode = context.console.mode;
     let mut diff = match (arguments.stat || arguments.name_only, mode) {
         (true, _) => String::new(),
-        (false, Mode::Text) => unified(&state, &objects, root, &changes, Colours::Terminal)?,
-        (false, _) => unified(&state, &objects, root, &changes, Colours::None)?,
+        (false, Mode::Text) => unified(&source, &changes, Colours::Terminal)?,
+        (false, _) => unified(&source, &changes, Colours::None)?,
     };
     let mut told = documents(&changes);
     for part in &parts {
@@ -118,7 +124,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         diff,
     };
     let stat = match arguments.stat && mode == Mode::Text {
-        true => statistics(&state, &objects, root, &changes)?,
+        true => statistics(&source, &changes)?,
         false => String::new(),
     };
     context.console.value(&reply, |reply| {
@@ -126,7 +132,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             return reply
                 .changes
                 .iter()
-                .map(|change| format!("{}\n", text::line(&change.path).text))
+                .map(|change| format!("{}\n", console::name(&change.path)))
                 .collect();
         }
         if arguments.stat {
@@ -138,25 +144,41 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// Both sides of a change as bytes.
-fn sides(
-    state: &State,
-    objects: &Objects,
-    root: &Path,
-    change: &Change,
-) -> Result<(Vec<u8>, Vec<u8>), CliError> {
-    let side = |entry: &Option<Entry>| match entry {
-        Some(entry) => state.content_of(objects, root, &change.path, entry),
-        None => Ok(Vec::new()),
-    };
-    Ok((side(&change.from)?, side(&change.to)?))
+/// Where what is compared is found.
+pub(super) struct Source<'a> {
+    pub(super) state: &'a State,
+    pub(super) objects: &'a Objects,
+    pub(super) root: &'a Path,
+    /// What is only planned, and nowhere yet.
+    pub(super) planned: Option<&'a HashMap<ContentId, Vec<u8>>>,
+}
+
+impl Source<'_> {
+    /// Both sides of a change as bytes.
+    fn sides(&self, change: &Change) -> Result<(Vec<u8>, Vec<u8>), CliError> {
+        let side = |entry: &Option<Entry>| match entry {
+            Some(entry) => match self.planned_for(entry) {
+                Some(bytes) => Ok(bytes.clone()),
+                None => self
+                    .state
+                    .content_of(self.objects, self.root, &change.path, entry),
+            },
+            None => Ok(Vec::new()),
+        };
+        Ok((side(&change.from)?, side(&change.to)?))
+    }
+
+    fn planned_for(&self, entry: &Entry) -> Option<&Vec<u8>> {
+        match &entry.node {
+            Node::File { content, .. } => self.planned?.get(content),
+            _ => None,
+        }
+    }
 }
 
 /// The changes as one unified diff that `git apply` takes, except for what is said in words.
 pub(super) fn unified(
-    state: &State,
-    objects: &Objects,
-    root: &Path,
+    source: &Source<'_>,
     changes: &[Change],
     colours: Colours,
 ) -> Result<String, CliError> {
@@ -186,7 +208,7 @@ pub(super) fn unified(
         {
             continue;
         }
-        let (old, new) = sides(state, objects, root, change)?;
+        let (old, new) = source.sides(change)?;
         let hunks = match compare(&old, &new, 3) {
             Comparison::Same => continue,
             Comparison::Binary => {
@@ -326,14 +348,9 @@ pub(super) fn of_part(part: &PartChange, mode: Mode) -> String {
 }
 
 /// Whether every change can be shown line by line, and exactly.
-pub(super) fn is_text(
-    state: &State,
-    objects: &Objects,
-    root: &Path,
-    changes: &[Change],
-) -> Result<bool, CliError> {
+pub(super) fn is_text(source: &Source<'_>, changes: &[Change]) -> Result<bool, CliError> {
     for change in changes {
-        let (old, new) = sides(state, objects, root, change)?;
+        let (old, new) = source.sides(change)?;
         let exact = std::str::from_utf8(&old).is_ok() && std::str::from_utf8(&new).is_ok();
         if !exact || matches!(compare(&old, &new, 0), Comparison::Binary) {
             return Ok(false);
@@ -342,16 +359,11 @@ pub(super) fn is_text(
     Ok(true)
 }
 
-fn statistics(
-    state: &State,
-    objects: &Objects,
-    root: &Path,
-    changes: &[Change],
-) -> Result<String, CliError> {
+fn statistics(source: &Source<'_>, changes: &[Change]) -> Result<String, CliError> {
     let mut shown = String::new();
     let (mut all_added, mut all_removed) = (0, 0);
     for change in changes {
-        let (old, new) = sides(state, objects, root, change)?;
+        let (old, new) = source.sides(change)?;
         let what = match compare(&old, &new, 0) {
             Comparison::Same => change.kind().as_str().to_owned(),
             Comparison::Binary => format!("{} → {} bytes", old.len(), new.len()),
@@ -362,7 +374,7 @@ fn statistics(
                 format!("+{added} −{removed}")
             }
         };
-        let name = text::line(&path::display(&change.path)).text;
+        let name = console::name(&path::display(&change.path));
         shown.push_str(&format!("{what:>14}  {name}\n"));
     }
     let files = count(changes.len() as u64, "path", "paths");

@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     graph: bool,
     /// At most so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
@@ -96,7 +96,7 @@ fn document(
     let tampered = matches!(sides, Err(StateError::Tampered { .. }));
     let changes = match sides {
         Ok((before, after)) => {
-            let mut changes = documents(&state.changes_between(&before, &after)?);
+            let mut changes = documents(&state.changes_of(action, &before, &after)?);
             let parts = state.changed_parts(&before, &after);
             changes.extend(parts.into_iter().map(|path| ChangeDocument {
                 path,

@@ -1,9 +1,9 @@
 //! `safepoint redo`: takes back the last roll back or undo.
 
 use safepoint_model::Exit;
-use safepoint_state::{Goal, StateError};
+use safepoint_state::{Goal, StateError, taken_back};
 
-use super::restoring;
+use super::restoring::{self, Beside};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -19,18 +19,14 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let workspace = context.workspace()?;
     let state = context.state()?;
     let actions = state.actions(&workspace.root, 200)?;
-    let taken_back: Vec<_> = actions
-        .iter()
-        .filter(|one| one.action == "checkpoint.redo")
-        .filter_map(|one| one.undoes.clone())
-        .collect();
+    let taken = taken_back(&actions);
     let action = actions
         .into_iter()
         .find(|one| {
             matches!(
                 one.action.as_str(),
                 "checkpoint.rollback" | "checkpoint.undo"
-            ) && !taken_back.contains(&one.id)
+            ) && !taken.contains_key(&one.id)
         })
         .ok_or_else(|| StateError::NotFound {
             what: "roll back or undo to take back in",
@@ -41,5 +37,13 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         action: &action,
         verb: "redo",
     };
-    restoring::run(context, &state, &workspace, &goal, arguments.dry_run, None)
+    restoring::run(
+        context,
+        &state,
+        &workspace,
+        &goal,
+        arguments.dry_run,
+        None,
+        Beside::default(),
+    )
 }

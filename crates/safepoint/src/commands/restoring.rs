@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use safepoint_model::{Exit, text};
 use safepoint_state::seal::{ExposeSecret, Identity, Recipient};
 use safepoint_state::tree::{Change, ChangeKind};
-use safepoint_state::{Goal, Preview, Progress, Restored, Snapshot, State, Workspace, path};
+use safepoint_state::{
+    Action, Goal, Preview, Progress, Restored, Snapshot, State, Workspace, path,
+};
 use safepoint_store::durable;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::diff;
-use crate::console::{BAD, FAINT, GOOD, STRONG, count};
+use crate::console::{BAD, FAINT, GOOD, STRONG, count, name};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -24,6 +26,10 @@ pub(crate) struct RestoreReply {
     restored: bool,
     /// The checkpoint that was restored; null for an undo.
     restored_to: Option<String>,
+    /// The action that was taken back; null for a roll back to a checkpoint.
+    taken_back: Option<ActionName>,
+    /// Changes that came later and that nobody asked for, which an undo without a name left alone.
+    left_alone: Vec<ActionName>,
     /// What changed.
     changes_reverted: Vec<ChangeDocument>,
     verification: Verification,
@@ -40,6 +46,56 @@ pub(crate) struct RestoreReply {
     action_id: String,
     /// The checkpoint of what was there before it.
     safety_checkpoint_id: String,
+}
+
+/// An action, so that people know which.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(super) struct ActionName {
+    /// Its id.
+    action_id: String,
+    /// What it was, in the words of policies.
+    action: String,
+    /// What it was, in a sentence.
+    summary: String,
+}
+
+impl ActionName {
+    fn of(action: &Action) -> Self {
+        Self {
+            action_id: action.id.to_string(),
+            action: action.action.clone(),
+            summary: action.summary.clone(),
+        }
+    }
+
+    /// The action that a goal takes back.
+    fn of_goal(goal: &Goal<'_>) -> Option<Self> {
+        match goal {
+            Goal::Without { action, .. } => Some(Self::of(action)),
+            Goal::Snapshot { .. } | Goal::Brought(_) => None,
+        }
+    }
+
+    fn shown(&self) -> String {
+        let summary = text::line(&self.summary).text;
+        format!("{STRONG}{}{STRONG:#} ({summary})", self.action_id)
+    }
+}
+
+/// What came later than what is taken back, and is left alone.
+#[derive(Default)]
+pub(super) struct Beside(Vec<ActionName>);
+
+impl Beside {
+    /// These, the newest first.
+    pub(super) fn new(actions: &[&Action]) -> Self {
+        Self(
+            actions
+                .iter()
+                .map(|action| ActionName::of(action))
+                .collect(),
+        )
+    }
 }
 
 /// The hashes before and after.
@@ -68,6 +124,10 @@ pub(crate) struct PlanReply {
     dry_run: bool,
     /// Always false: nothing was done.
     rolled_back: bool,
+    /// The action that would be taken back; null for a roll back to a checkpoint.
+    taken_back: Option<ActionName>,
+    /// Changes that came later and that nobody asked for, which would be left alone.
+    left_alone: Vec<ActionName>,
     /// What would change.
     changes: Vec<ChangeDocument>,
     /// What would stay although the checkpoint does not have it.
@@ -96,19 +156,20 @@ pub(super) fn run(
     goal: &Goal<'_>,
     dry_run: bool,
     identity: Option<&Path>,
+    beside: Beside,
 ) -> Result<Exit, CliError> {
     let progress = Progress::default();
     if dry_run {
         let preview = context
             .console
             .watching(&progress, || state.preview(workspace, goal, &progress))?;
-        return show_plan(context, state, workspace, &preview);
+        return show_plan(context, state, workspace, goal, &preview, beside);
     }
     let identities = identities(context, identity)?;
     let restored = context.console.watching(&progress, || {
         state.restore(workspace, goal, &identities, &progress)
     })?;
-    let reply = reply(state, goal, &restored)?;
+    let reply = reply(state, goal, &restored, beside)?;
     context.console.value(&reply, show)?;
     for warning in &restored.warnings {
         context.console.warn(warning);
@@ -119,7 +180,12 @@ pub(super) fn run(
     })
 }
 
-fn reply(state: &State, goal: &Goal<'_>, restored: &Restored) -> Result<RestoreReply, CliError> {
+fn reply(
+    state: &State,
+    goal: &Goal<'_>,
+    restored: &Restored,
+    beside: Beside,
+) -> Result<RestoreReply, CliError> {
     let after = state.find(restored.after.as_str())?;
     let target: &Snapshot = match goal {
         Goal::Snapshot { snapshot, .. } => snapshot,
@@ -142,6 +208,8 @@ fn reply(state: &State, goal: &Goal<'_>, restored: &Restored) -> Result<RestoreR
         rolled_back: restored.matches,
         restored: restored.matches,
         restored_to,
+        taken_back: ActionName::of_goal(goal),
+        left_alone: beside.0,
         changes_reverted: documents(&restored.changes)
             .into_iter()
             .chain(restored.parts.iter().map(|part| ChangeDocument {
@@ -177,9 +245,12 @@ fn way_on(goal: &Goal<'_>, restored: &Restored) -> String {
 
 fn show(reply: &RestoreReply) -> String {
     let mut shown = String::new();
-    let what = match &reply.restored_to {
-        Some(id) => format!("rolled back to {STRONG}{id}{STRONG:#}"),
-        None => "taken back".to_owned(),
+    let nothing = reply.changes_reverted.is_empty();
+    let what = match (&reply.restored_to, &reply.taken_back) {
+        (Some(id), _) => format!("rolled back to {STRONG}{id}{STRONG:#}"),
+        (None, Some(action)) if nothing => format!("nothing to take back of {}", action.shown()),
+        (None, Some(action)) => format!("taken back {}", action.shown()),
+        (None, None) => "taken back".to_owned(),
     };
     let (style, verdict) = if reply.verification.matches {
         (GOOD, "verified")
@@ -192,6 +263,7 @@ fn show(reply: &RestoreReply) -> String {
         shown.push_str(&line(change));
     }
     more(&mut shown, reply.changes_reverted.len());
+    kept(&mut shown, &reply.left_alone);
     for next in &reply.next_actions {
         shown.push_str(&format!("  {FAINT}{next}{FAINT:#}\n"));
     }
@@ -210,16 +282,34 @@ fn more(shown: &mut String, total: usize) {
     }
 }
 
+/// What came later and was left alone, and how it would be taken back.
+fn kept(shown: &mut String, left_alone: &[ActionName]) {
+    let Some(newest) = left_alone.first() else {
+        return;
+    };
+    let number = count(left_alone.len() as u64, "newer change", "newer changes");
+    let newest = &newest.action_id;
+    let which = match left_alone.len() {
+        1 => format!("{STRONG}{newest}{STRONG:#}"),
+        _ => format!("the newest {STRONG}{newest}{STRONG:#}"),
+    };
+    shown.push_str(&format!(
+        "  kept      {number} that nobody asked for, {which}; `safepoint undo {newest}` takes it back\n"
+    ));
+}
+
 /// One change on a line.
 pub(super) fn line(change: &ChangeDocument) -> String {
-    format!("  {:<9} {}\n", change.change, text::line(&change.path).text)
+    format!("  {:<9} {}\n", change.change, name(&change.path))
 }
 
 fn show_plan(
     context: &mut Context,
     state: &State,
     workspace: &Workspace,
+    goal: &Goal<'_>,
     preview: &Preview,
+    beside: Beside,
 ) -> Result<Exit, CliError> {
     let visible: Vec<Change> = preview
         .changes
@@ -228,19 +318,21 @@ fn show_plan(
         .cloned()
         .collect();
     let objects = state.objects()?;
-    let mut diff = diff::unified(
+    let source = diff::Source {
         state,
-        &objects,
-        &workspace.root,
-        &visible,
-        diff::Colours::None,
-    )?;
+        objects: &objects,
+        root: &workspace.root,
+        planned: Some(&preview.contents),
+    };
+    let mut diff = diff::unified(&source, &visible, diff::Colours::None)?;
     for part in &preview.parts {
         diff.push_str(&diff::of_part(part, context.console.mode));
     }
     let reply = PlanReply {
         dry_run: true,
         rolled_back: false,
+        taken_back: ActionName::of_goal(goal),
+        left_alone: beside.0,
         changes: documents(&preview.changes)
             .into_iter()
             .chain(preview.parts.iter().map(|part| ChangeDocument {
@@ -253,13 +345,17 @@ fn show_plan(
     };
     context.console.value(&reply, |reply| {
         let number = count(reply.changes.len() as u64, "path", "paths");
-        let mut shown = format!("{STRONG}would change{STRONG:#} {number}\n");
+        let mut shown = match &reply.taken_back {
+            Some(action) => format!("would take back {}, {number}\n", action.shown()),
+            None => format!("{STRONG}would change{STRONG:#} {number}\n"),
+        };
         for change in &reply.changes {
             shown.push_str(&line(change));
         }
         for note in &reply.kept {
             shown.push_str(&format!("  stays     {}\n", note.shown()));
         }
+        kept(&mut shown, &reply.left_alone);
         shown.push_str(&reply.diff);
         shown
     })?;

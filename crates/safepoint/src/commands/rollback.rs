@@ -7,7 +7,8 @@ use safepoint_model::{Clock, Exit};
 use safepoint_state::scope::{Cover, Scope};
 use safepoint_state::{Goal, Part, Snapshot, StateError, Workspace, manifest_path};
 
-use super::{outside, restoring};
+use super::outside;
+use super::restoring::{self, Beside};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::world::SystemClock;
@@ -73,6 +74,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         &goal,
         arguments.dry_run,
         arguments.identity.as_deref(),
+        Beside::default(),
     )
 }
 

@@ -72,12 +72,12 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
 
 fn show(document: &CheckpointDocument, with_files: bool) -> String {
     let mut shown = String::new();
-    let mut line = |name: &str, value: &str| {
+    let mut row = |name: &str, value: &str| {
         if !value.is_empty() {
-            let value = text::line(value).text;
             shown.push_str(&format!("{STRONG}{name:<12}{STRONG:#}{value}\n"));
         }
     };
+    let mut line = |name: &str, value: &str| row(name, &text::line(value).text);
     for (name, value) in document.listed.lines() {
         line(name, &value);
     }
@@ -89,17 +89,17 @@ fn show(document: &CheckpointDocument, with_files: bool) -> String {
         ("special", &document.special),
     ] {
         for note in notes {
-            line(title, &note.shown());
+            row(title, &note.shown());
         }
     }
     for path in &document.sealed {
-        line("sealed", path);
+        row("sealed", &crate::console::name(path));
     }
     if with_files {
         for file in &document.checkpoint.scope.files {
             shown.push_str(&format!(
                 "{FAINT}file{FAINT:#}        {}\n",
-                text::line(file).text
+                crate::console::name(file)
             ));
         }
     }

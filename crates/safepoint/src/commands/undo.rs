@@ -1,19 +1,28 @@
 //! `safepoint undo`: takes back what one action did, and keeps what came later.
+//!
+//! Without a name it is the last thing that somebody did through Safepoint. What was merely seen
+//! to have changed since is most likely the work of the person who asks: it is left alone, and
+//! taken back by its name, or when nothing else has ever happened.
+
+use std::path::Path;
 
 use safepoint_model::{Exit, text};
 use safepoint_state::scope::Scope;
-use safepoint_state::{FileConflict, Goal, Origin, Progress, StateError, Wanted, path};
+use safepoint_state::{
+    Action, FileConflict, Goal, Origin, Progress, StateError, Wanted, path, taken_back,
+};
 use serde_json::{Value, json};
 
-use super::restoring;
-use crate::console::{FAINT, STRONG};
+use super::restoring::{self, Beside};
+use crate::console::{FAINT, STRONG, name};
 use crate::context::Context;
 use crate::error::CliError;
 
 /// Arguments of `undo`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Which action, as `safepoint log` lists them; the last one without it
+    /// Which action, as `safepoint log` lists them; without it the last one that was asked for,
+    /// and not what was only seen to change since
     action: Option<String>,
     /// Show what would be done, and do nothing
     #[arg(long)]
@@ -23,32 +32,15 @@ pub(crate) struct Arguments {
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let workspace = context.workspace()?;
     let state = context.state()?;
-    let action = match &arguments.action {
-        Some(prefix) => state.find_action(prefix)?,
+    let (action, beside) = match &arguments.action {
+        Some(prefix) => (state.find_action(prefix)?, Beside::default()),
         None => {
             // What happened since the last checkpoint is the last thing that happened.
             observe(&state, &workspace)?;
-            let actions = state.actions(&workspace.root, 100)?;
-            let taken_back = |by: &str| -> Vec<_> {
-                let by = actions.iter().filter(|one| one.action == by);
-                by.filter_map(|one| one.undoes.clone()).collect()
-            };
-            let redone = taken_back("checkpoint.redo");
-            let undone: Vec<_> = actions
-                .iter()
-                .filter(|one| !redone.contains(&one.id))
-                .filter_map(|one| one.undoes.clone())
-                .collect();
-            let last = actions
-                .into_iter()
-                .find(|one| {
-                    one.undoes.is_none() && one.before != one.after && !undone.contains(&one.id)
-                })
-                .ok_or_else(|| StateError::NotFound {
-                    what: "action to undo in",
-                    name: workspace.root.display().to_string(),
-                })?;
-            state.find_action(last.id.as_str())? // as the trail tells of it
+            let actions = state.actions(&workspace.root, LOOKED_AT)?;
+            let (last, newer) = last_of(&actions, &workspace.root)?;
+            let last = state.find_action(last.id.as_str())?; // as the trail tells of it
+            (last, Beside::new(&newer))
         }
     };
     let workspace = context.workspace_at(&action.workspace)?;
@@ -56,7 +48,56 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         action: &action,
         verb: "undo",
     };
-    restoring::run(context, &state, &workspace, &goal, arguments.dry_run, None)
+    restoring::run(
+        context,
+        &state,
+        &workspace,
+        &goal,
+        arguments.dry_run,
+        None,
+        beside,
+    )
+}
+
+/// So far back is looked for something to take back.
+const LOOKED_AT: u32 = 1_000;
+
+/// What was done last of these actions, the newest first, and what was seen to change since.
+fn last_of<'a>(
+    actions: &'a [Action],
+    workspace: &Path,
+) -> Result<(&'a Action, Vec<&'a Action>), StateError> {
+    let taken = taken_back(actions);
+    // What changed nothing, and what took something back, is nothing to take back.
+    let did = |one: &&Action| one.undoes.is_none() && one.before != one.after;
+    let live = |one: &&Action| did(one) && !taken.contains_key(&one.id);
+    let asked = actions
+        .iter()
+        .position(|one| live(&one) && !one.is_observed());
+    let seen = |one: &&Action| live(one) && one.is_observed();
+    match (asked, actions.iter().find(seen)) {
+        (Some(place), _) => {
+            let (newer, rest) = actions.split_at(place);
+            let newer = newer.iter().filter(seen).collect();
+            rest.first().map(|last| (last, newer))
+        }
+        (None, Some(newest)) => {
+            let of_ours = |one: &Action| one.action == "checkpoint.rollback";
+            let others = |one: &Action| did(&one) && !one.is_observed() && !of_ours(one);
+            if actions.iter().any(others) {
+                return Err(StateError::OnlyObserved {
+                    workspace: workspace.to_owned(),
+                    newest: newest.id.to_string(),
+                });
+            }
+            Some((newest, Vec::new()))
+        }
+        (None, None) => None,
+    }
+    .ok_or_else(|| StateError::NotFound {
+        what: "action to undo in",
+        name: workspace.display().to_string(),
+    })
 }
 
 /// Makes what has happened since the last checkpoint an action, if there is a checkpoint.
@@ -112,7 +153,7 @@ pub(crate) fn conflict_document(conflict: &FileConflict) -> Value {
 pub(crate) fn show_conflict(conflict: &FileConflict) -> String {
     let mut shown = format!(
         "{STRONG}{}{STRONG:#}: {}\n",
-        text::line(&path::display(&conflict.path)).text,
+        name(&path::display(&conflict.path)),
         conflict.why
     );
     let side = |shown: &mut String, title: &str, bytes: &[u8]| {

@@ -95,6 +95,18 @@ pub(super) fn explain(error: &StateError) -> Explanation {
                 "nothing was changed; undo the later change first, or roll back the whole file with `safepoint rollback ID PATH`",
             ),
         ),
+        StateError::NothingLeft { action, .. } => (
+            Code::Conflict,
+            Some(action.clone()),
+            hint("nothing was changed; `safepoint log` lists what else can be taken back"),
+        ),
+        StateError::OnlyObserved { newest, .. } => (
+            Code::NotFound,
+            None,
+            Some(format!(
+                "`safepoint undo {newest}` takes back the newest of them, `safepoint log` lists all"
+            )),
+        ),
         StateError::Busy { .. } => (
             Code::Busy,
             None,

@@ -273,7 +273,7 @@ impl Audit {
             Err(StateError::Tampered { .. }) => return Ok(Shown::Tampered),
             Err(error) => return Err(error.into()),
         };
-        for change in state.changes_between(&before, &after)? {
+        for change in state.changes_of(action, &before, &after)? {
             if wanted.files.cover(&change.path) == Cover::Everything {
                 self.changes.push(record(&change, action, told));
             }

@@ -52,15 +52,15 @@ pub(super) fn between(
         .cloned()
         .collect();
     // What is not UTF-8 cannot be written down exactly in JSON.
-    let is_text = diff::is_text(state, &objects, &workspace.root, &lines)?;
+    let source = diff::Source {
+        state,
+        objects: &objects,
+        root: &workspace.root,
+        planned: None,
+    };
+    let is_text = diff::is_text(&source, &lines)?;
     if is_text && (!lines.is_empty() || mutated.changes.is_empty()) {
-        let content = diff::unified(
-            state,
-            &objects,
-            &workspace.root,
-            &lines,
-            diff::Colours::None,
-        )?;
+        let content = diff::unified(&source, &lines, diff::Colours::None)?;
         if content.len() <= LARGEST_DIFF {
             return Ok(DiffFields {
                 kind: "unified",

@@ -210,7 +210,7 @@ pub(super) fn show(reply: &MutateReply) -> String {
     for path in &reply.side_effects {
         shown.push_str(&format!(
             "  {WARNING}also changed{WARNING:#} {}\n",
-            safe(path)
+            crate::console::name(path)
         ));
     }
     // It is safe as it is, and must be exact.

@@ -8,7 +8,7 @@ use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, Stdin};
 use safepoint_control::{Doing, OnFailure, Workflow, WorkflowStep};
 use safepoint_gates::Decision;
 use safepoint_model::{Exit, SessionId, text};
-use safepoint_state::Goal;
+use safepoint_state::{Goal, StateError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -331,9 +331,13 @@ fn take_back(room: &Room, leave: &Leave) -> Result<(), CliError> {
         action: &action,
         verb: "undo",
     };
-    room.state
-        .restore(&room.workspace, &goal, &[], &room.progress)?;
-    Ok(())
+    let restored = room
+        .state
+        .restore(&room.workspace, &goal, &[], &room.progress);
+    match restored {
+        Ok(_) | Err(StateError::NothingLeft { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn show(reply: &RunReply) -> String {

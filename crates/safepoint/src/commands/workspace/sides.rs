@@ -9,7 +9,7 @@ use safepoint_progress::Progress;
 use safepoint_progress::integrate::{Choice, Conflict, Ground, Integration};
 use safepoint_state::path;
 use safepoint_state::text::{Comparison, Labels, Merge, apart, compare, marked, merge, unified};
-use safepoint_state::{Sides as Standings, Standing};
+use safepoint_state::{Side, Sides as FoundSides};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -106,7 +106,7 @@ pub(super) fn of(
     each.collect()
 }
 
-fn side_by_side(conflict: &Conflict, found: Option<&Standings>, work: &str) -> Sides {
+fn side_by_side(conflict: &Conflict, found: Option<&FoundSides>, work: &str) -> Sides {
     let lines = found.and_then(|found| lines(conflict, found, work));
     let (text, text_is) = lines.unzip();
     let counted = found.filter(|_| matches!(text_is, Some(TextIs::Both | TextIs::Merged)));
@@ -115,7 +115,7 @@ fn side_by_side(conflict: &Conflict, found: Option<&Standings>, work: &str) -> S
         apart(began, content(&found.ours)?, content(&found.theirs)?)
     });
     let more = more.unwrap_or_default();
-    let document = |side: fn(&Standings) -> &Option<Standing>| {
+    let document = |side: fn(&FoundSides) -> &Option<Side>| {
         found.and_then(|found| side(found).as_ref()).map(document)
     };
     Sides {
@@ -131,7 +131,7 @@ fn side_by_side(conflict: &Conflict, found: Option<&Standings>, work: &str) -> S
     }
 }
 
-fn document(side: &Standing) -> SideDocument {
+fn document(side: &Side) -> SideDocument {
     let attributes = side.attributes.iter();
     SideDocument {
         kind: side.kind,
@@ -146,12 +146,12 @@ fn document(side: &Standing) -> SideDocument {
 }
 
 /// The content of a file; `None` where it is none.
-fn content(side: &Option<Standing>) -> Option<&[u8]> {
+fn content(side: &Option<Side>) -> Option<&[u8]> {
     side.as_ref()?.content.as_deref()
 }
 
 /// The lines that say most of a conflict.
-fn lines(conflict: &Conflict, found: &Standings, work: &str) -> Option<(String, TextIs)> {
+fn lines(conflict: &Conflict, found: &FoundSides, work: &str) -> Option<(String, TextIs)> {
     let base = content(&found.base).unwrap_or_default();
     match (content(&found.ours), content(&found.theirs)) {
         (ours, theirs) if conflict.is_rule() => {
