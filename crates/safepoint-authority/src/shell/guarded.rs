@@ -179,13 +179,9 @@ impl Rules {
     /// Whether a pattern as written, in this directory, may match a credential.
     fn may_match(&self, directory: &str, written: Option<&str>, home: Option<&Path>) -> bool {
         let Some(written) = written else { return false };
-        let is_pattern = |part: &&str| part.contains(['*', '?', '[']);
-        let parts = written.split('/');
-        let open: Vec<&str> = parts.skip_while(|part| !is_pattern(part)).collect();
-        let whole = format!("{directory}/{}", open.join("/"));
+        let whole = as_written(directory, written);
         let path = Parts::of(&whole, home);
-        let fits = |pattern: &Pattern| pattern.fits_by(&path, may_be);
-        self.secret.iter().any(fits) && !any(&self.harmless, &path)
+        may_fit(&self.secret, &path) && !any(&self.harmless, &path)
     }
 
     /// Whether changing this place changes what guards an agent.
@@ -201,10 +197,27 @@ impl Rules {
                 let path = path.to_string_lossy();
                 special(&format!("{path}/x"))
                     || sampled(&self.control_samples, written, &path, special)
+                    || written.is_some_and(|written| {
+                        let whole = as_written(&path, written);
+                        may_fit(&self.control, &Parts::of(&whole, None))
+                    })
             }
             Where::Unknown(_) => false,
         }
     }
+}
+
+/// A pattern as written, from its first open part on, in the directory that it is looked for in.
+fn as_written(directory: &str, written: &str) -> String {
+    let is_pattern = |part: &&str| part.contains(['*', '?', '[']);
+    let parts = written.split('/');
+    let open: Vec<&str> = parts.skip_while(|part| !is_pattern(part)).collect();
+    format!("{directory}/{}", open.join("/"))
+}
+
+/// Whether a path that is a pattern itself may be one of these.
+fn may_fit(rules: &[Pattern], path: &Parts<'_>) -> bool {
+    rules.iter().any(|rule| rule.fits_by(path, may_be))
 }
 
 /// Whether a part of a path, which may be a pattern itself, may be this part of a rule. One
