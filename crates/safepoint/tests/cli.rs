@@ -551,7 +551,7 @@ fn su_02_what_is_printed_fits_its_schema() {
         ("workspace-meter", &["workspace", "meter", agent]),
         ("task", &["task", "create", "see"]),
         ("task-list", &["task", "list"]),
-        ("workspace-watch", &["workspace", "watch", "--once"]),
+        ("workspace-watch-once", &["workspace", "watch", "--once"]),
         (
             "workspace-signal",
             &["workspace", "signal", agent, "ready", "--token", token],

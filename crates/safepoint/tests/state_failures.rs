@@ -194,7 +194,7 @@ fn st_40_a_workspace_that_may_not_be_written_is_said_so() {
     env.write("project/a", "a");
     set_writable(&env.project(), false);
     let run = run_bound(&env, &["checkpoint", "--json"]);
-    assert_not_made(&run, ".checkpoints");
+    assert_not_made(&run, "project");
     set_writable(&env.project(), true);
     let listed = run_bound(&env, &["list", "-a", "--json"]).stdout;
     assert_eq!(listed.trim(), r#"{"checkpoints":[]}"#);
