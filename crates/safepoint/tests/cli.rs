@@ -637,6 +637,15 @@ fn su_02_what_is_printed_fits_its_schema() {
         }
         checked.push(name);
     }
+    // Where it goes on, each signal is a document.
+    let signals = env.run(&["workspace", "watch", "--once", "--output", "ndjson"]);
+    let validator = jsonschema::validator_for(&schemas["workspace-watch"]).unwrap();
+    assert!(!signals.stdout.is_empty());
+    for line in signals.stdout.lines() {
+        let signal = serde_json::from_str(line).unwrap();
+        assert!(validator.is_valid(&signal), "{line}");
+    }
+    checked.push("workspace-watch");
     let mut publish = env.command(&["--json", "trail", "publish"]);
     let depot = format!("file://{}", env.root().join("depot").display());
     let published = publish.env("SAFEPOINT_OBJECTS", depot).output().unwrap();
