@@ -14,6 +14,7 @@ pub mod dsse;
 mod entry;
 mod error;
 pub mod export;
+mod genuine;
 pub mod head;
 mod names;
 pub mod note;

@@ -1,4 +1,4 @@
-//! `safepoint workspace integrate` and `resolve`: the work of a workspace is taken over.
+//! `safepoint workspace integrate`: the work of a workspace is taken over.
 //!
 //! Where files are changed it is an action: it passes the gates, has a checkpoint before it,
 //! and `safepoint undo` takes it back.
@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use safepoint_control::pass::{Answer, Denied, Leave, Stdin, Takeover};
 use safepoint_model::{ActionId, Exit, RecordId, WorkspaceId};
 use safepoint_progress::integrate::{
-    Choice, ConflictType, Finding, Ground, Integration, Mode, Outcome, Resolve, Settling, Step,
-    Strategy, Wish, changed_rules,
+    ConflictType, Finding, Ground, Integration, Mode, Outcome, Step, Strategy, Wish, changed_rules,
 };
 use safepoint_progress::record::Record;
 use safepoint_progress::{Place, Progress};
@@ -21,7 +20,7 @@ use super::checkpoint::not_covered;
 use super::integration::{IntegrationReply, print};
 use super::{open, sides};
 use crate::commands::passing::{self, DenialReply, Flags, Room};
-use crate::commands::{exec, operator, outside};
+use crate::commands::{exec, operator};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::world::SystemEntropy;
@@ -43,35 +42,6 @@ pub(crate) struct Arguments {
     /// Something that only a mind finds, with `evaluated`: `semantic_contradiction=TEXT`, `dependency_violation=TEXT` …
     #[arg(long, value_name = "TYPE=TEXT", value_parser = finding)]
     finding: Vec<Finding>,
-    #[command(flatten)]
-    asking: AskingFlags,
-}
-
-/// Arguments of `workspace resolve`
-#[derive(Debug, clap::Args)]
-pub(crate) struct ResolveArguments {
-    /// The workspace; the beginning of its id is enough
-    workspace: String,
-    /// Which conflict, such as `c1`, shown unless something is decided; without one, all are shown, and what is decided goes on
-    conflict: Option<String>,
-    /// What becomes of it: `ours` or `theirs`, which is the whole file as the parent or the workspace has it, or `merged`, the changes of both where all of them fit
-    #[arg(long = "use", value_name = "CHOICE", requires = "conflict", value_parser = choice)]
-    choice: Option<Choice>,
-    /// This is to be in its place: a text, or @FILE, - for standard input
-    #[arg(
-        long,
-        value_name = "TEXT",
-        requires = "conflict",
-        conflicts_with = "choice",
-        allow_hyphen_values = true
-    )]
-    content: Option<String>,
-    /// The agent has to do it again: the workspace fails
-    #[arg(long, requires = "conflict", conflicts_with_all = ["choice", "content"])]
-    rework: bool,
-    /// A person has decided, and not the coordinator
-    #[arg(long, requires = "conflict")]
-    human: bool,
     #[command(flatten)]
     asking: AskingFlags,
 }
@@ -99,20 +69,8 @@ fn finding(text: &str) -> Result<Finding, String> {
     })
 }
 
-/// A choice that is a word: a content is given by itself.
-fn choice(text: &str) -> Result<Choice, String> {
-    match text.parse() {
-        Ok(Choice::Content) | Err(_) => {
-            let found = safepoint_model::text::line(text).text;
-            let known = "it is one of ours, theirs, merged; something else is given with --content";
-            Err(format!("`{found}` is no choice: {known}"))
-        }
-        Ok(choice) => Ok(choice),
-    }
-}
-
 /// What came of the question whether it may be done.
-enum Asked {
+pub(super) enum Asked {
     Leave(Box<Leave>),
     Denied(Box<Denied>),
 }
@@ -208,111 +166,18 @@ fn end_cut_off(
     Ok(own)
 }
 
-pub(crate) fn resolve(
-    context: &mut Context,
-    arguments: &ResolveArguments,
-) -> Result<Exit, CliError> {
-    let (progress, id) = open(context, &arguments.workspace)?;
-    let by = context.actor()?;
-    if let Some(conflict) = &arguments.conflict {
-        let content = match &arguments.content {
-            Some(given) => Some(outside::text_or_file(context, given)?),
-            None => None,
-        };
-        let choice = match &content {
-            Some(_) => Some(Choice::Content),
-            None => arguments.choice,
-        };
-        if choice.is_none() && !arguments.rework {
-            let one = being_integrated(&progress, &id)?;
-            let over = Over::open(context, progress, &id, &arguments.asking)?;
-            return over.show_one(context, one, conflict);
-        }
-        let decision = Resolve {
-            conflict,
-            strategy: match (arguments.rework, arguments.human) {
-                (true, _) => Settling::Rework,
-                (false, true) => Settling::Human,
-                (false, false) => Settling::Coordinator,
-            },
-            choice,
-            content: content.as_deref(),
-        };
-        let resolved = progress.resolve(&id, &decision, &by)?;
-        if resolved.result.is_some() {
-            return print(context, &IntegrationReply::of(resolved));
-        }
-        if !resolved.is_settled() {
-            // What was asked for was done; that others are open is said, and is no failure.
-            let over = Over::open(context, progress, &id, &arguments.asking)?;
-            over.show(context, resolved)?;
-            return Ok(Exit::Done);
-        }
-    }
-    let one = being_integrated(&progress, &id)?;
-    if !one.is_settled() {
-        let over = Over::open(context, progress, &id, &arguments.asking)?;
-        return over.show(context, one);
-    }
-    go_on(context, progress, &id, &one, &arguments.asking)
-}
-
-fn being_integrated(progress: &Progress, id: &WorkspaceId) -> Result<Integration, CliError> {
-    progress
-        .open_integration(id)?
-        .ok_or_else(|| CliError::Invalid {
-            message: format!("`{id}` is not being integrated"),
-            suggestion: "`safepoint workspace integrate` begins it",
-        })
-}
-
-/// After the last decision: the same again, with what was decided.
-fn go_on(
-    context: &mut Context,
-    progress: Progress,
-    id: &WorkspaceId,
-    one: &Integration,
-    asking: &AskingFlags,
-) -> Result<Exit, CliError> {
-    let over = Over::open(context, progress, id, asking)?;
-    let record = over.progress.record_of(id, &one.checkpoint_ref)?;
-    let decided = decided(one);
-    let (changes, clashes) = over.preview(record.as_ref(), one.strategy, &decided)?;
-    if clashes {
-        let errand = over.nothing_done()?;
-        let step = over
-            .progress
-            .resume_integration(id, &over.ground(&errand), &over.by)?;
-        return over.show(context, ended(step));
-    }
-    let takeover = Takeover {
-        source: id,
-        checkpoint: &one.checkpoint_ref,
-        mode: one.mode.as_str(),
-        strategy: one.strategy.as_str(),
-        changes: &changes,
-    };
-    let leave = match over.ask(context, &takeover, asking)? {
-        Asked::Leave(leave) => leave,
-        Asked::Denied(denied) => return deny(context, *denied),
-    };
-    let ground = over.ground(leave.errand());
-    let step = over.progress.resume_integration(id, &ground, &over.by);
-    over.carry_out(context, &leave, step.map_err(CliError::from))
-}
-
 /// The directory that work is taken over into, and everything that it takes.
-struct Over {
-    progress: Progress,
+pub(super) struct Over {
+    pub(super) progress: Progress,
     place: Option<Place>,
     room: Room,
     rules: Vec<TreePath>,
     flags: Flags,
-    by: safepoint_trail::Actor,
+    pub(super) by: safepoint_trail::Actor,
 }
 
 impl Over {
-    fn open(
+    pub(super) fn open(
         context: &mut Context,
         progress: Progress,
         id: &WorkspaceId,
@@ -335,7 +200,7 @@ impl Over {
         })
     }
 
-    fn ground<'a>(&'a self, errand: &'a Errand) -> Ground<'a> {
+    pub(super) fn ground<'a>(&'a self, errand: &'a Errand) -> Ground<'a> {
         Ground {
             state: &self.room.state,
             origin: &self.room.workspace,
@@ -358,7 +223,7 @@ impl Over {
     }
 
     /// What would be changed, and whether something does not fit.
-    fn preview(
+    pub(super) fn preview(
         &self,
         record: Option<&Record>,
         strategy: Strategy,
@@ -387,7 +252,7 @@ impl Over {
     }
 
     /// An action that stands for none: nothing is done under it.
-    fn nothing_done(&self) -> Result<Errand, CliError> {
+    pub(super) fn nothing_done(&self) -> Result<Errand, CliError> {
         let id =
             ActionId::generate(&SystemEntropy).map_err(safepoint_progress::ProgressError::from)?;
         Ok(Errand {
@@ -405,7 +270,7 @@ impl Over {
         Ok(self.progress.prepare(wish, ground, &self.by)?)
     }
 
-    fn ask(
+    pub(super) fn ask(
         &self,
         context: &Context,
         takeover: &Takeover<'_>,
@@ -423,7 +288,7 @@ impl Over {
     }
 
     /// Changes the directory under the leave, and says how that ended.
-    fn carry_out(
+    pub(super) fn carry_out(
         &self,
         context: &mut Context,
         leave: &Leave,
@@ -472,7 +337,7 @@ impl Over {
     }
 
     /// Prints how far it is, with both sides of what is open.
-    fn show(&self, context: &mut Context, one: Integration) -> Result<Exit, CliError> {
+    pub(super) fn show(&self, context: &mut Context, one: Integration) -> Result<Exit, CliError> {
         let errand = self.nothing_done()?;
         let ground = self.ground(&errand);
         let ground = self.place.as_ref().map(|_| &ground);
@@ -492,7 +357,7 @@ impl Over {
     }
 
     /// The same for one conflict alone.
-    fn show_one(
+    pub(super) fn show_one(
         &self,
         context: &mut Context,
         mut one: Integration,
@@ -510,7 +375,7 @@ impl Over {
 }
 
 /// The integration that a step came to.
-fn ended(step: Step) -> Integration {
+pub(super) fn ended(step: Step) -> Integration {
     match step {
         Step::Done(one) | Step::Conflicted(one) => one,
         // Nobody brings what was not asked for.
@@ -518,27 +383,7 @@ fn ended(step: Step) -> Integration {
     }
 }
 
-/// What was decided, as the directory takes it.
-fn decided(one: &Integration) -> BTreeMap<TreePath, Resolution> {
-    let mut found = BTreeMap::new();
-    for conflict in &one.conflicts {
-        let (Some(path), Some(resolved)) = (&conflict.raw, &conflict.resolution) else {
-            continue;
-        };
-        let resolution = match resolved.choice {
-            Some(Choice::Ours) => Resolution::Ours,
-            Some(Choice::Theirs) => Resolution::Theirs,
-            Some(Choice::Content) => {
-                Resolution::Content(resolved.content.clone().unwrap_or_default())
-            }
-            Some(Choice::Merged) | None => Resolution::Merged,
-        };
-        found.insert(path.clone(), resolution);
-    }
-    found
-}
-
-fn deny(context: &mut Context, denied: Denied) -> Result<Exit, CliError> {
+pub(super) fn deny(context: &mut Context, denied: Denied) -> Result<Exit, CliError> {
     let reply = DenialReply {
         denial: denied.denial,
         session_id: Some(denied.session_id.to_string()),

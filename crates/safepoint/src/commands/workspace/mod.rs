@@ -16,6 +16,7 @@ pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod meter;
 pub(crate) mod recover;
+pub(crate) mod resolve;
 pub(crate) mod show;
 mod sides;
 pub(crate) mod signal;
@@ -67,7 +68,7 @@ pub(crate) enum Command {
     /// Take over the work of a workspace whose agent is done, or salvage a failed one
     Integrate(integrate::Arguments),
     /// Decide a conflict of an integration; after the last one it goes on
-    Resolve(integrate::ResolveArguments),
+    Resolve(resolve::Arguments),
     /// Refuse the work of a workspace whose agent is done: it fails
     Decline(decline::Arguments),
     /// Remove the directory of a workspace that has ended; a checkpoint keeps what is in it
@@ -148,7 +149,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Export(arguments) => export::run(context, &arguments),
         Command::Meter(arguments) => meter::run(context, &arguments),
         Command::Integrate(arguments) => integrate::run(context, &arguments),
-        Command::Resolve(arguments) => integrate::resolve(context, &arguments),
+        Command::Resolve(arguments) => resolve::run(context, &arguments),
         Command::Decline(arguments) => decline::run(context, &arguments),
         Command::Remove(arguments) => decline::remove(context, &arguments),
         Command::Recover => recover::run(context),
