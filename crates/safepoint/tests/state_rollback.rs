@@ -518,6 +518,10 @@ fn st_11_names_are_escaped_once() {
             );
         }
     }
+    let audit = env.run(&["audit"]).stdout;
+    for name in shown {
+        assert!(audit.contains(&format!(" {name}  ")), "{name}: {audit}");
+    }
     let told = env.json(&["log"])["actions"][0]["changes"].clone();
     let told: Vec<_> = told
         .as_array()

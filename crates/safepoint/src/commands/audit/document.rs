@@ -4,7 +4,7 @@ use safepoint_model::text;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::console::{BAD, FAINT, GOOD, STRONG, WARNING, count};
+use crate::console::{BAD, FAINT, GOOD, STRONG, WARNING, count, name};
 
 /// What `audit` prints.
 #[derive(Serialize, JsonSchema)]
@@ -139,7 +139,7 @@ pub(super) fn show(reply: &AuditReply) -> String {
             "{}  {:<8} {}  {FAINT}{}{FAINT:#}\n",
             time(&change.timestamp),
             change.kind,
-            safe(&change.location),
+            name(&change.location),
             change.action_id,
         ));
     }
