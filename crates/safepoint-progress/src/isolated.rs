@@ -244,7 +244,12 @@ pub fn remove_apart(
     unheld: Unheld,
     by: &Actor,
 ) -> Result<Removed, ProgressError> {
-    let standing = progress.workspace(id)?.state;
+    // A state that nobody told of lets nobody take a directory away.
+    let standing = progress.trail.store().read(|sql| {
+        table::made(sql, id)?;
+        progress.proved_standing(sql, id)
+    })?;
+    let standing = standing.0.state;
     let Some(place) = progress.place(id)? else {
         return Err(ProgressError::NotFound {
             what: "directory of workspace",

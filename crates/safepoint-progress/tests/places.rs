@@ -199,6 +199,22 @@ on_every_store! {
         remove().unwrap();
     }
 
+    fn pr_13_a_state_that_nobody_told_of_takes_no_directory_away(room: Room) {
+        let scene = Scene::open(&room, 9);
+        scene.write("a", "1\n");
+        let root = scene.root();
+        let work = scene.apart(&root);
+        let (id, path) = (&work.created.workspace_id, &work.place.path);
+        room.tamper(&format!(
+            "INSERT INTO progress_moves (workspace, number, state, former, reason, time, entry) \
+             SELECT workspace, number + 1, 'closed', NULL, NULL, time + 1, entry FROM progress_moves \
+             WHERE workspace = '{id}' AND number = (SELECT max(number) FROM progress_moves WHERE workspace = '{id}')"
+        ));
+        let removed = remove_apart(&scene.progress, &scene.state, &directory(path), id, Unheld::Discard, &ada());
+        assert!(matches!(removed, Err(ProgressError::Tampered { .. })), "{:?}", removed.err());
+        assert!(path.join("a").exists());
+    }
+
     fn pr_32_no_other_directory_is_removed_or_looked_at_in_the_place_of_one(room: Room) {
         let scene = Scene::open(&room, 8);
         scene.write("a", "1\n");
