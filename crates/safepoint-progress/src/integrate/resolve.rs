@@ -10,7 +10,6 @@ use safepoint_trail::{Actor, Draft, Kind, Query, Stream, Writing};
 use serde_json::json;
 
 use super::begin::{again, number_of};
-use super::tree::resolutions;
 use super::{Bringing, Choice, Conflict, Ground, Integration, Mode, Resolved, Settling, Step};
 use crate::state::State as WorkspaceState;
 use crate::{Progress, ProgressError, table};
@@ -136,7 +135,7 @@ impl Progress {
                 id: one.checkpoint_ref.to_string(),
             });
         };
-        let decided = resolutions(&one);
+        let decided = one.resolutions();
         let shown = self.shown(&one)?;
         let about = (&decided, &shown);
         let looked = self.look_again(&place, record, one.strategy, about, Some(ground))?;

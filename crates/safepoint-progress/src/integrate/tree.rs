@@ -274,25 +274,23 @@ fn rule(path: &[u8]) -> Conflict {
     }
 }
 
-/// What was decided, as the directory takes it.
-pub(super) fn resolutions(one: &Integration) -> BTreeMap<TreePath, Resolution> {
-    let mut found = BTreeMap::new();
-    for conflict in &one.conflicts {
-        let resolved = conflict.resolution.as_ref();
-        let (Some(path), Some(resolved)) = (&conflict.raw, resolved) else {
-            continue;
-        };
-        let resolution = match resolved.choice {
-            Some(Choice::Ours) => Resolution::Ours,
-            Some(Choice::Theirs) => Resolution::Theirs,
-            Some(Choice::Content) => {
-                Resolution::Content(resolved.content.clone().unwrap_or_default())
-            }
-            Some(Choice::Merged) | None => Resolution::Merged,
-        };
-        found.insert(path.clone(), resolution);
+impl Integration {
+    /// What was decided, as the directory takes it.
+    pub fn resolutions(&self) -> BTreeMap<TreePath, Resolution> {
+        let decided = self.conflicts.iter().filter_map(|conflict| {
+            let resolved = conflict.resolution.as_ref()?;
+            let resolution = match resolved.choice {
+                Some(Choice::Ours) => Resolution::Ours,
+                Some(Choice::Theirs) => Resolution::Theirs,
+                Some(Choice::Content) => {
+                    Resolution::Content(resolved.content.clone().unwrap_or_default())
+                }
+                Some(Choice::Merged) | None => Resolution::Merged,
+            };
+            Some((conflict.raw.clone()?, resolution))
+        });
+        decided.collect()
     }
-    found
 }
 
 /// What a directory cannot put together.

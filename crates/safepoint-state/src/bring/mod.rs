@@ -80,6 +80,30 @@ impl State {
         incoming: &Incoming<'_>,
         progress: &Progress,
     ) -> Result<Arrival, StateError> {
+        self.beside(workspace, incoming, progress, |undoing, sink| {
+            let aside = self.aside_of(workspace, incoming, undoing.trees)?;
+            let weighed = undoing.weigh(incoming, &aside, sink)?;
+            let mut merged = Vec::new();
+            for path in &weighed.merged {
+                merged.push((path.clone(), undoing.shown_at(path)?));
+            }
+            Ok(Arrival {
+                changes: weighed.changes(),
+                conflicts: weighed.conflicts.into_values().collect(),
+                merged,
+                kept: weighed.kept,
+            })
+        })
+    }
+
+    /// Lets `look` see the work beside what is there now. Nothing is stored.
+    fn beside<T>(
+        &self,
+        workspace: &Workspace,
+        incoming: &Incoming<'_>,
+        progress: &Progress,
+        look: impl FnOnce(&Undoing<'_>, &Sink<'_>) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         let objects = self.objects()?;
         let fresh = Mutex::new(HashMap::new());
@@ -99,18 +123,7 @@ impl State {
             scope: &scope,
             now: self.now(),
         };
-        let aside = self.aside_of(workspace, incoming, &trees)?;
-        let weighed = undoing.weigh(incoming, &aside, &sink)?;
-        let mut merged = Vec::new();
-        for path in &weighed.merged {
-            merged.push((path.clone(), undoing.shown_at(path)?));
-        }
-        Ok(Arrival {
-            changes: weighed.changes(),
-            conflicts: weighed.conflicts.into_values().collect(),
-            merged,
-            kept: weighed.kept,
-        })
+        look(&undoing, &sink)
     }
 
     /// What the work made that git ignores here, of which each side has its own; and what

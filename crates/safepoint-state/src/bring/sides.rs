@@ -2,14 +2,10 @@
 //!
 //! It only looks. What no checkpoint holds is named, and its content is not shown.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-
 use super::Incoming;
 use super::weigh::is_directory;
-use crate::lock::Hold;
 use crate::path::{self, TreePath};
-use crate::scan::{MixedTrees, Progress, Sink};
+use crate::scan::Progress;
 use crate::scope::{Scope, unescape};
 use crate::snapshot::Record;
 use crate::state::{State, Workspace};
@@ -56,27 +52,10 @@ impl State {
         paths: &[&TreePath],
         progress: &Progress,
     ) -> Result<Vec<Sides>, StateError> {
-        let _held = self.hold(&workspace.root, Hold::Shared)?;
-        let objects = self.objects()?;
-        let fresh = Mutex::new(HashMap::new());
-        let sink = Sink::Memory(&fresh);
-        let scope = incoming.scope()?;
-        let capture = self.look(workspace, &scope, &objects, &sink, progress)?;
-        let reader = objects.reader();
-        let trees = MixedTrees {
-            fresh: &fresh,
-            stored: &reader,
-        };
-        let undoing = Undoing {
-            trees: &trees,
-            reader: &reader,
-            workspace: &workspace.root,
-            present: &capture,
-            scope: &scope,
-            now: self.now(),
-        };
-        let each = paths.iter().map(|path| undoing.sides(incoming, path));
-        each.collect()
+        self.beside(workspace, incoming, progress, |undoing, _| {
+            let each = paths.iter().map(|path| undoing.sides(incoming, path));
+            each.collect()
+        })
     }
 }
 

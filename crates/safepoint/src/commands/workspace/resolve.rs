@@ -1,14 +1,10 @@
 //! `safepoint workspace resolve`: what does not fit is decided, one by one, and with the last
 //! decision the integration goes on.
 
-use std::collections::BTreeMap;
-
 use safepoint_control::pass::Takeover;
 use safepoint_model::{Exit, WorkspaceId};
 use safepoint_progress::Progress;
 use safepoint_progress::integrate::{Choice, Integration, Resolve, Settling};
-use safepoint_state::Resolution;
-use safepoint_state::path::TreePath;
 
 use super::integrate::{Asked, AskingFlags, Over, deny, ended};
 use super::integration::{IntegrationReply, print};
@@ -123,7 +119,7 @@ fn go_on(
 ) -> Result<Exit, CliError> {
     let over = Over::open(context, progress, id, asking)?;
     let record = over.progress.record_of(id, &one.checkpoint_ref)?;
-    let decided = decided(one);
+    let decided = one.resolutions();
     let (changes, clashes) = over.preview(record.as_ref(), one.strategy, &decided)?;
     if clashes {
         let errand = over.nothing_done()?;
@@ -146,24 +142,4 @@ fn go_on(
     let ground = over.ground(leave.errand());
     let step = over.progress.resume_integration(id, &ground, &over.by);
     over.carry_out(context, &leave, step.map_err(CliError::from))
-}
-
-/// What was decided, as the directory takes it.
-fn decided(one: &Integration) -> BTreeMap<TreePath, Resolution> {
-    let mut found = BTreeMap::new();
-    for conflict in &one.conflicts {
-        let (Some(path), Some(resolved)) = (&conflict.raw, &conflict.resolution) else {
-            continue;
-        };
-        let resolution = match resolved.choice {
-            Some(Choice::Ours) => Resolution::Ours,
-            Some(Choice::Theirs) => Resolution::Theirs,
-            Some(Choice::Content) => {
-                Resolution::Content(resolved.content.clone().unwrap_or_default())
-            }
-            Some(Choice::Merged) | None => Resolution::Merged,
-        };
-        found.insert(path.clone(), resolution);
-    }
-    found
 }
