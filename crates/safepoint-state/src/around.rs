@@ -17,7 +17,7 @@ use crate::scope::Scope;
 use crate::snapshot::{self, Action, Selection, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind};
-use crate::{StateError, record};
+use crate::{StateError, omitted, record};
 
 /// What is known of an action that somebody else carries out.
 #[derive(Clone, Debug)]
@@ -55,6 +55,16 @@ pub enum Share {
 }
 
 impl Share {
+    /// Whether what lies at a path is the action's own.
+    fn has_path(&self, path: &[u8]) -> bool {
+        let at = |paths: &[TreePath]| paths.iter().any(|it| path::is_within(path, it));
+        match self {
+            Self::All => true,
+            Self::Only(paths) => at(paths),
+            Self::Without(paths) => !at(paths),
+        }
+    }
+
     fn has(&self, change: &Change) -> bool {
         let at = |paths: &[TreePath]| paths.iter().any(|it| path::is_within(&change.path, it));
         match self {
@@ -191,10 +201,15 @@ impl State {
             },
             undoes: None,
         };
+        let seen = present.as_ref().unwrap_or(&after);
+        let mut unheld = before.record.lapsed_until(&seen.record);
+        unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
+        unheld.truncate(omitted::MAX_TOLD);
         let body = json!({
             "row": snapshot::of_action(&row),
             "before": row.before, "after": row.after, "outcome": outcome,
             "changes": record::summarise_changes(&changes),
+            "unheld": unheld,
             "paths": changes.iter().take(100).map(|it| path::display(&it.path)).collect::<Vec<_>>(),
         });
         let changed: Vec<Changed> = changes.iter().map(Changed::of).collect();
@@ -287,4 +302,5 @@ fn is_same(latest: &Snapshot, now: &Snapshot) -> bool {
         && one.root_mode == other.root_mode
         && one.left_out == other.left_out
         && one.sensitive == other.sensitive
+        && one.marks == other.marks
 }

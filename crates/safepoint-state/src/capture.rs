@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::StateError;
 use crate::objects::{Objects, Writer};
+use crate::omitted::{self, OmittedMark};
 use crate::path::{self, TreePath};
 use crate::scan::cache::{Cache, Validity};
 use crate::scan::{self, Known, Omitted, Progress, Request, Scan, Sink};
@@ -55,6 +56,18 @@ impl Capture {
                 why: reason.as_str().to_owned(),
             })
             .collect()
+    }
+
+    /// Everything that is there and in no checkpoint.
+    pub(crate) fn not_covered(&self) -> Vec<Note> {
+        let mut notes = self.left_out();
+        notes.extend(self.sensitive());
+        notes
+    }
+
+    /// The marks of what was not captured, as it is now.
+    pub(crate) fn marks(&self, root: &std::path::Path) -> Vec<OmittedMark> {
+        omitted::marks(root, self.left_out().iter().chain(&self.sensitive()))
     }
 
     pub(crate) fn special(&self) -> Vec<Note> {

@@ -110,7 +110,7 @@ impl State {
         let (parts, notes) = self.capture_parts(workspace, &wanted_parts, &writer)?;
         warnings.extend(notes);
         let size = writer.finish()?;
-        refuse_empty(&objects.reader(), wanted, &capture)?;
+        warnings.extend(refuse_empty(&objects.reader(), wanted, &capture)?);
         warnings.extend(self.warnings(&capture, &sealed));
         if !no_files {
             warnings.extend(self.outside_warning(workspace));
@@ -134,6 +134,7 @@ impl State {
                 git_head: self.head(workspace).filter(|_| !no_files),
                 left_out: capture.left_out(),
                 sensitive: capture.sensitive(),
+                marks: capture.marks(&workspace.root),
                 sealed,
                 special: capture.special(),
                 parts,
@@ -169,8 +170,9 @@ impl State {
             &snapshot.workspace,
             self.now(),
             "checkpoint",
-            &snapshot.id,
+            snapshot.id.as_str(),
             snapshot.record.reason.as_deref(),
+            "ok",
         );
         let stash = match (kind, wanted.origin) {
             (SnapshotType::GitStash, Origin::Asked) => {
@@ -352,16 +354,27 @@ fn refuse_missing(workspace: &Workspace, scope: &Scope) -> Result<(), StateError
     Ok(())
 }
 
-/// A scope that names something must find it, each thing it names.
+/// A scope that names something must find it, each thing it names. What is there and is not
+/// captured is a warning where something else is captured.
 fn refuse_empty(
     trees: &dyn Trees,
     wanted: &Wanted<'_>,
     capture: &Capture,
-) -> Result<(), StateError> {
+) -> Result<Vec<String>, StateError> {
     let scope = wanted.scope;
+    let mut warnings = Vec::new();
     if scope.is_everything() {
-        return Ok(());
+        return Ok(warnings);
     }
+    let is_hollow =
+        capture.files.files == 0 && capture.scan.git.is_empty() && wanted.parts.is_empty();
+    let mut tell = |refusal: StateError| match is_hollow {
+        true => Err(refusal),
+        false => {
+            warnings.push(format!("not captured: {refusal}"));
+            Ok(())
+        }
+    };
     let scan = &capture.scan;
     for path in scope.paths() {
         let shown = crate::path::display(path);
@@ -372,17 +385,18 @@ fn refuse_empty(
         if let Some((_, reason)) = scan.sensitive.iter().find(|(known, _)| known == path) {
             if wanted.seal_to.is_empty() {
                 let reason = reason.as_str();
-                return Err(because(format!(
+                tell(because(format!(
                     "it is sensitive ({reason}): add `--seal-sensitive`"
-                )));
+                )))?;
             }
             continue;
         }
         if let Some(omitted) = scan.left_out.iter().find(|one| one.path == *path) {
             let why = &omitted.why;
-            return Err(because(format!(
+            tell(because(format!(
                 "it is left out ({why}): name it under `include` in safepoint.yaml"
-            )));
+            )))?;
+            continue;
         }
         let is_git = scan.git.iter().any(|(known, _)| known == path);
         if !is_git && tree::find(trees, Some(&capture.files), path)?.is_none() {
@@ -392,7 +406,7 @@ fn refuse_empty(
     let files = all_files(trees, &capture.files)?;
     match scope.unmatched_pattern(&files) {
         Some(pattern) => Err(StateError::EmptyScope { scope: pattern }),
-        None => Ok(()),
+        None => Ok(warnings),
     }
 }
 

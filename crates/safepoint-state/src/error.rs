@@ -280,6 +280,16 @@ pub enum StateError {
         /// Whether it ended by itself.
         ending: Ending,
     },
+    /// A change failed, and some of it is still there.
+    #[error("{error}; what it wrote is still there{}: {why}", listed(paths))]
+    StillThere {
+        /// Why it failed.
+        error: Box<StateError>,
+        /// Where, as far as that is known.
+        paths: Vec<String>,
+        /// Why it was not taken back.
+        why: String,
+    },
     /// Something changed that was not meant to.
     #[error("the change touched more than its target: {}", paths.join(", "))]
     SideEffects {
@@ -348,6 +358,19 @@ fn files_changed(conflicts: &[FileConflict]) -> String {
     match more {
         0 => names.join(", "),
         _ => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// These paths, as part of a sentence.
+fn listed(paths: &[String]) -> String {
+    const MOST_PATHS: usize = 5;
+    match paths.len() {
+        0 => String::new(),
+        1..=MOST_PATHS => format!(" in {}", paths.join(", ")),
+        many => {
+            let first = paths.get(..MOST_PATHS).unwrap_or_default();
+            format!(" in {} and {} more", first.join(", "), many - MOST_PATHS)
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub mod left_out;
 mod lock;
 pub mod mutate;
 pub mod objects;
+mod omitted;
 mod overwritten;
 mod own;
 mod part;
@@ -56,13 +57,14 @@ pub use overwritten::{Foreseen, Others, Overwrites, Reach};
 pub use own::manifest_path;
 pub use part::{Held, Part, Provider, Subject, WantedPart};
 pub use restore::{
-    End, Goal, PartChange, Preview, Recovered, Restored, automatic_expiry, is_unfinished,
+    End, Goal, PartChange, Preview, Recovered, Restored, Unfinished, automatic_expiry,
+    is_unfinished,
 };
 pub use scan::{Patterns, Progress, Rules};
 pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
     keep, prove, taken_back,
 };
-pub use state::{State, Surroundings, Workspace, stream};
+pub use state::{Access, State, Surroundings, Workspace, stream};
 pub use undo::FileConflict;
 pub use verify::Verified;

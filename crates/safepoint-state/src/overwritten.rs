@@ -78,10 +78,8 @@ impl State {
         let sink = Sink::Memory(&fresh);
         let scope = Scope::everything();
         let capture = self.look(workspace, &scope, &objects, &sink, progress)?;
-        let mut not_covered = capture.left_out();
-        not_covered.extend(capture.sensitive());
         Ok(Foreseen {
-            not_covered,
+            not_covered: capture.not_covered(),
             has_git: capture.git.is_some(),
         })
     }

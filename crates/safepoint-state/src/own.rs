@@ -101,13 +101,18 @@ pub(crate) fn log(
     workspace: &Path,
     time: Timestamp,
     operation: &str,
-    id: &SnapshotId,
+    id: &str,
     reason: Option<&str>,
+    outcome: &str,
 ) {
     let line = json!({
         "time": time, "operation": operation, "checkpoint_id": id, "reason": reason,
+        "outcome": outcome,
     });
     let directory = workspace.join(".audit");
+    if !workspace.is_dir() {
+        return; // a directory that somebody deleted is not made anew for this
+    }
     if prepare(&directory).is_err() {
         return;
     }

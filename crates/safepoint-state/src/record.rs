@@ -9,7 +9,7 @@ use crate::StateError;
 use crate::identity::Marks;
 use crate::part::{self, WantedPart};
 use crate::path::TreePath;
-use crate::scope::Scope;
+use crate::scope::{Cover, Scope};
 use crate::snapshot::{self, Action, Record, Selection, Snapshot};
 use crate::state::State;
 use crate::tree::{self, Change, Trees};
@@ -28,8 +28,11 @@ impl State {
             workspace: Some(snapshot.workspace.clone()),
             limit: Some(20),
         })?;
+        let scope = Scope::stored(&snapshot.record.scope)?;
         let fitting = |one: &&Snapshot| {
-            one.record.scope.is_empty() || one.record.scope == snapshot.record.scope
+            one.record.scope.is_empty()
+                || one.record.scope == snapshot.record.scope
+                || Scope::stored(&one.record.scope).is_ok_and(|it| scope.is_covered_by(&it))
         };
         let Some(before) = recent.iter().find(fitting) else {
             return Ok(None);
@@ -42,7 +45,13 @@ impl State {
             Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(None),
             other => other?,
         };
-        if changes.is_empty() {
+        // What is as a later state of a part has it was told with that state.
+        let later: Vec<&Snapshot> = recent.iter().take_while(|it| it.id != before.id).collect();
+        let mut all_told = true;
+        for change in &changes {
+            all_told = all_told && is_told(trees, &later, change)?;
+        }
+        if all_told {
             return Ok(None);
         }
         Ok(Some(Action {
@@ -197,6 +206,28 @@ pub(crate) fn forget_omitted<'r>(
                 .iter()
                 .any(|path| crate::path::is_within(&change.path, path))
     });
+}
+
+/// Whether a change is in the newest of these states that covers its path.
+fn is_told(trees: &dyn Trees, later: &[&Snapshot], change: &Change) -> Result<bool, StateError> {
+    for snapshot in later {
+        let scope = Scope::stored(&snapshot.record.scope)?;
+        if scope.cover(&change.path) != Cover::Everything {
+            continue;
+        }
+        let then = match tree::find(trees, Some(&snapshot.record.files), &change.path) {
+            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(false),
+            other => other?,
+        };
+        return Ok(match (&then, &change.to) {
+            (Some(then), Some(now)) => {
+                tree::same_content(&then.node, &now.node) && then.mode == now.mode
+            }
+            (None, None) => true,
+            _ => false,
+        });
+    }
+    Ok(false)
 }
 
 /// `3 files created, 1 modified`.

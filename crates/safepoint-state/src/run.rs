@@ -41,6 +41,16 @@ pub(crate) struct Run<'a> {
     pub(crate) limit: Duration,
     /// Output of which every byte counts: more than [`KEPT`] is kept.
     pub(crate) whole: Whole,
+    /// How the process is started: behind a fence, for example.
+    pub(crate) start: Start<'a>,
+}
+
+/// Starts a process that is ready to be started.
+pub(crate) type Start<'a> = &'a dyn Fn(Command) -> std::io::Result<Child>;
+
+/// Starts a process as it is, behind no fence.
+pub(crate) fn start_unfenced(mut command: Command) -> std::io::Result<Child> {
+    command.spawn()
 }
 
 /// Whether all of the output is needed.
@@ -139,7 +149,7 @@ pub(crate) fn run(wanted: &Run<'_>) -> std::io::Result<Ran> {
 
 fn run_watched(wanted: &Run<'_>, interrupted: &AtomicBool) -> std::io::Result<Ran> {
     let mark = mark(wanted.variables);
-    let mut child = command(wanted, &mark).spawn()?;
+    let mut child = (wanted.start)(command(wanted, &mark))?;
     let group = Pid::from_child(&child);
     let output = reader(child.stdout.take(), wanted.whole);
     let errors = reader(child.stderr.take(), Whole::No);
@@ -315,6 +325,7 @@ mod tests {
             input: Some(b"in"),
             limit,
             whole: Whole::Yes,
+            start: &start_unfenced,
         })
         .unwrap()
     }

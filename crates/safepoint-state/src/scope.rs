@@ -229,8 +229,21 @@ impl Scope {
         }
     }
 
+    /// Whether `other` has everything that this has. Of patterns that is not known.
+    pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
+        let has = |item: &Item| match item {
+            Item::Nothing => true,
+            Item::Path(path) => other.cover(path) == Cover::Everything,
+            Item::Pattern(..) => false,
+        };
+        !self.is_everything() && self.items.iter().all(has)
+    }
+
     /// What belongs to both.
     pub fn narrowed(&self, other: &Self) -> Self {
+        if self.is_covered_by(other) {
+            return self.clone();
+        }
         if self.is_everything() {
             return other.clone();
         }

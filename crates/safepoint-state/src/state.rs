@@ -110,13 +110,33 @@ impl Workspace {
 pub struct State {
     pub(crate) trail: Trail,
     pub(crate) around: Surroundings,
+    pub(crate) access: Access,
+}
+
+/// Whether a command changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It does: it ends what was cut off before it begins.
+    Writing,
+    /// It only looks: it takes no change back, whatever was cut off.
+    Reading,
 }
 
 impl State {
     /// Opens the snapshots that `trail`'s store records.
     pub fn open(trail: Trail, around: Surroundings) -> Result<Self, StateError> {
         trail.store().migrate(&COMPONENT)?;
-        Ok(Self { trail, around })
+        Ok(Self {
+            trail,
+            around,
+            access: Access::Writing,
+        })
+    }
+
+    /// The same, for a command with this access.
+    #[must_use]
+    pub fn with_access(self, access: Access) -> Self {
+        Self { access, ..self }
     }
 
     /// The trail that tells of them.
@@ -177,7 +197,9 @@ impl State {
         drop(held);
         self.recover()?;
         let held = lock::take(&path, hold, self.around.lock_timeout, &what)?;
-        self.refuse_unfinished(workspace)?;
+        if self.access == Access::Writing {
+            self.refuse_unfinished(workspace)?;
+        }
         Ok(held)
     }
 
@@ -256,6 +278,22 @@ impl State {
         self.trail
             .store()
             .read(|sql| snapshot::actions(sql, workspace, limit))
+    }
+
+    /// What happened in all workspaces, newest first.
+    pub fn all_actions(&self, limit: u32) -> Result<Vec<Action>, StateError> {
+        self.trail
+            .store()
+            .read(|sql| snapshot::all_actions(sql, limit))
+    }
+
+    /// Whether a directory is gone of which something is known.
+    pub fn is_gone(&self, workspace: &Path) -> Result<bool, StateError> {
+        let selection = Selection {
+            workspace: Some(workspace.to_owned()),
+            limit: Some(1),
+        };
+        Ok(workspace.symlink_metadata().is_err() && !self.list(&selection)?.is_empty())
     }
 
     /// Keeps a snapshot even when it has expired, or no longer.

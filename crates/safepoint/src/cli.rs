@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use safepoint_state::Access;
 
 use crate::commands::{
     atlas, audit, checkpoint, diff, du, exec, gc, hold, hook, init, install, judge, list, log, mcp,
@@ -206,6 +207,35 @@ pub(crate) fn mode_of_unparsed(arguments: &[OsString]) -> Mode {
         }
     }
     Mode::Text
+}
+
+impl Command {
+    /// Whether it may write into a workspace.
+    pub(crate) fn access(&self) -> Access {
+        match self {
+            Self::Status
+            | Self::List(_)
+            | Self::Show(_)
+            | Self::Diff(_)
+            | Self::Verify(_)
+            | Self::Log(_)
+            | Self::Du(_)
+            | Self::State(_)
+            | Self::Trail(_)
+            | Self::Audit(_)
+            | Self::Atlas(_)
+            | Self::Hold(_)
+            | Self::Tui(_)
+            | Self::Permit(_)
+            | Self::Trust(_)
+            | Self::Operator(_)
+            | Self::Token(_)
+            | Self::Notify(_)
+            | Self::Session(_)
+            | Self::Doctor => Access::Reading,
+            _ => Access::Writing,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use safepoint_progress::Presence;
+use safepoint_state::Access;
 use safepoint_trail::{Actor, Trail};
 
 use crate::cli::Global;
@@ -59,6 +60,10 @@ pub(crate) struct Context {
     presence: Option<Presence>,
     /// The server that runs it, if it is no process of its own.
     served: Option<Served>,
+    /// Whether the command changes anything.
+    pub(crate) access: Access,
+    /// Whether it has been said what was cut off.
+    told_unfinished: bool,
 }
 
 impl Context {
@@ -120,6 +125,8 @@ impl Context {
             agent,
             presence: None,
             served: None,
+            access: Access::Writing,
+            told_unfinished: false,
         })
     }
 

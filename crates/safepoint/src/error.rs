@@ -132,7 +132,7 @@ pub(crate) struct FailedReply {
 #[derive(Debug, Serialize)]
 pub(crate) struct Problem {
     pub(crate) code: &'static str,
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) message: String,
     location: Option<String>,
     pub(crate) suggestion: Option<String>,

@@ -56,14 +56,22 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
         _ => {}
     }
     let missing = match &cli.command {
-        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) => MissingDirectory::Allow,
+        Command::Rollback(_)
+        | Command::Undo(_)
+        | Command::Redo(_)
+        | Command::List(_)
+        | Command::Log(_) => MissingDirectory::Allow,
         _ => MissingDirectory::Refuse,
     };
     let mut context = match Context::new(&cli.global, missing) {
         Ok(context) => context,
-        Err(error) => return code(cli.global.console().fail(&error)),
+        Err(error) => {
+            let error = with_command(&cli.command, error);
+            return code(cli.global.console().fail(&error));
+        }
     };
     let result = recover_first(&mut context, &cli.command)
+        .map_err(|error| with_command(&cli.command, error))
         .and_then(|()| far::forward::forward(&mut context, arguments))
         .and_then(|forwarded| match forwarded {
             Some(exit) => Ok(code(exit)),
@@ -76,13 +84,25 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Every command that has to do with a store first ends what a crash cut off.
+/// The error, as the command that failed replies to it.
+fn with_command(command: &Command, error: CliError) -> CliError {
+    match command {
+        Command::Checkpoint(_) => CliError::Checkpoint(Box::new(error)),
+        _ => error,
+    }
+}
+
+/// Every command that has to do with a store first ends what a crash cut off. One that only
+/// reads takes no change back, and says what was cut off.
 fn recover_first(context: &mut Context, command: &Command) -> Result<(), CliError> {
     match command {
         Command::Try | Command::Completions { .. } | Command::Man { .. } | Command::Schema(_) => {
             Ok(())
         }
-        _ => context.recover(),
+        command => {
+            context.access = command.access();
+            context.recover()
+        }
     }
 }
 
@@ -95,6 +115,7 @@ fn dispatch(context: &mut Context, command: Command) -> Result<ExitCode, CliErro
 }
 
 fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> {
+    context.access = command.access();
     match command {
         // All have been taken care of.
         Command::Hook(_)

@@ -377,3 +377,23 @@ fn st_20_an_automatic_checkpoint_is_made_when_asked_for() {
     let run = env.run(&[&["mutate", "src/a.txt", "--operation", "{}"], &both[..]].concat());
     assert_eq!(run.code, 7, "{run:?}");
 }
+
+#[test]
+fn st_35_what_an_undo_did_is_nobody_elses_change() {
+    for scope in [&["f.txt"][..], &["f.txt", "g.txt"]] {
+        let env = env();
+        env.write("project/f.txt", "before\n");
+        env.write("project/g.txt", "other\n");
+        let id = checkpoint(&env, scope);
+        let write = json!({ "type": "write", "content": "after\n" });
+        mutate(&env, &id, "f.txt", &write, &[]).done();
+        env.json(&["undo"]);
+        let told = actions(&env).len();
+        checkpoint(&env, scope);
+        assert_eq!(actions(&env).len(), told, "{scope:?}: {:?}", actions(&env));
+        // What somebody does is told all the same.
+        env.write("project/f.txt", "by hand\n");
+        checkpoint(&env, scope);
+        assert_eq!(actions(&env)[0]["action"], "workspace.change", "{scope:?}");
+    }
+}

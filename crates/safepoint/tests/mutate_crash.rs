@@ -112,7 +112,7 @@ impl Scene {
     /// What the next command finds, all of which must fit together.
     #[track_caller]
     fn recovered(&self, when: &str, after: &Tree) -> (Place, Run) {
-        let run = self.env.run(&["list"]);
+        let run = self.env.run(&["gc"]);
         assert_eq!(run.code, 0, "{when}: {run:?}");
         let place = if Still::of(&self.env.project()) == self.before || self.is_before() {
             Place::Before
@@ -276,7 +276,7 @@ fn st_32_a_failed_change_killed_while_it_is_taken_back_is_taken_back() {
         // What the check did goes too, once going back has begun.
         if fault == "mutate.checked" {
             let stray = scene.env.project().join("deep/by-the-check");
-            scene.env.run(&["list"]);
+            scene.env.run(&["gc"]);
             let _ = fs::remove_file(stray);
             assert_eq!(spent_by(&scene.env, &scene.id), None);
             continue;
@@ -308,7 +308,7 @@ fn st_32_a_recovery_of_a_change_that_is_killed_is_recovered_from() {
         assert!(scene.killed(first, &scene.arguments(&[])), "{first}");
         let mut kills = 0;
         for fault in again {
-            kills += u32::from(scene.killed(fault, &["list"]));
+            kills += u32::from(scene.killed(fault, &["gc"]));
         }
         assert!(kills >= 7, "{first}: only {kills} were killed");
         let (place, _) = scene.recovered(first, &wanted);
@@ -328,7 +328,7 @@ fn st_32_of_a_killed_command_it_is_told_that_nobody_saw_its_end() {
     ] {
         let scene = Scene::of_command();
         assert!(scene.killed(point, &scene.arguments(&[])), "{point}");
-        let run = scene.env.run(&["list"]);
+        let run = scene.env.run(&["gc"]);
         assert_eq!(run.code, 0, "{point}: {run:?}");
         assert_sound(&scene.env);
         // It allows another change: this one was never recorded as a success.
@@ -371,7 +371,7 @@ fn st_32_a_killed_change_of_a_state_is_told_and_can_be_undone() {
     for point in ["mutate.outside", "mutate.acted", "mutate.checked"] {
         let scene = Scene::of_state();
         assert!(scene.killed(point, &scene.arguments(&[])), "{point}");
-        let run = scene.env.run(&["list"]);
+        let run = scene.env.run(&["gc"]);
         assert!(run.stderr.contains("nobody saw how far it came"), "{run:?}");
         assert_sound(&scene.env);
         let diff = scene.env.json(&["diff", &scene.id]);
@@ -400,7 +400,7 @@ fn st_32_a_roll_back_of_files_and_states_killed_between_them_is_finished() {
         ]);
         batch(&scene.env, &scene.id, &both, &[]).done();
         assert!(scene.killed(point, &["rollback", &scene.id]), "{point}");
-        let run = scene.env.run(&["list"]);
+        let run = scene.env.run(&["gc"]);
         assert!(run.stderr.contains("is now finished"), "{point}: {run:?}");
         scene.before.assert_back();
         let diff = scene.env.json(&["diff", &scene.id]);

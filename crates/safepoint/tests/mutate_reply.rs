@@ -409,3 +409,52 @@ fn st_24_a_change_for_people() {
     hint: nothing was changed; `safepoint checkpoint` makes one, or add `--auto-checkpoint`
     ");
 }
+
+#[test]
+fn st_24_an_edit_that_does_not_say_what_fails_with_what_is_there() {
+    let env = env();
+    env.write("project/config/database.yml", "pool: 5\n");
+    let id = checkpoint(&env, &[]);
+    let edit = json!({ "type": "edit", "description": "Update connection pool size" });
+    let reply = mutate(&env, &id, "config/database.yml", &edit, &[]).failed(1, "F511");
+    assert_eq!(reply["operation"], "Update connection pool size (FAILED)");
+    assert_eq!(reply["previous_state"]["snapshot"], "pool: 5\n");
+    assert!(reply["previous_state"]["captured_at"].is_string());
+    let anchors = reply["evidence_anchors"].to_string();
+    assert!(anchors.contains("error:"), "{anchors}");
+    // What is wrong in itself keeps its description too.
+    let wrong = json!({ "type": "edit", "description": "Update it", "changes": [] });
+    let reply = mutate(&env, &id, "config/database.yml", &wrong, &[]).reply;
+    assert_eq!(reply["operation"], "Update it (FAILED)");
+    // While somebody else has it locked, that is what is said.
+    let file = fs::File::open(env.project().join("config/database.yml")).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let reply = mutate(&env, &id, "config/database.yml", &edit, &[]).failed(1, "F512");
+    assert_eq!(reply["evidence_anchors"][0], "error:file_locked");
+    assert_eq!(reply["previous_state"]["snapshot"], "pool: 5\n");
+}
+
+#[test]
+fn st_24_programs_are_evidence() {
+    let env = env();
+    env.write("project/a.txt", "a\n");
+    let id = checkpoint(&env, &[]);
+    let command = json!({ "type": "command", "argv": ["touch", "b.txt"] });
+    let reply = mutate(&env, &id, ".", &command, &["--verify", "test -e b.txt"]).done();
+    let anchors = reply["evidence_anchors"].to_string();
+    assert!(anchors.contains("\"command:touch b.txt\""), "{anchors}");
+    assert!(anchors.contains("\"command:test -e b.txt\""), "{anchors}");
+    // Everything that was tried is in the log of operations, with what came of it.
+    let fails = json!({ "type": "command", "argv": ["false"] });
+    let id = checkpoint(&env, &[]);
+    mutate(&env, &id, ".", &fails, &[]).failed(1, "F514");
+    mutate(&env, "chk_none", ".", &fails, &[]).failed(2, "F501");
+    let log = env.project().join(".audit/checkpoint-operations.log");
+    let log = fs::read_to_string(log).unwrap();
+    let outcomes: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["outcome"].clone())
+        .collect();
+    let all = json!(["ok", "ok", "ok", "failed, taken back", "refused"]);
+    assert_eq!(Value::from(outcomes), all, "{log}");
+}

@@ -373,3 +373,17 @@ fn st_15_what_happened_to_a_state_since_is_not_taken_back_with_a_change_of_files
     env.json(&["undo", &text(&reply["action_id"])]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "{\"replicas\": 8}\n");
 }
+
+#[test]
+fn st_15_a_state_is_checkpointed_alone_with_the_value_that_is_given() {
+    let env = env();
+    env.write("project/a.txt", "a\n");
+    let given = ["checkpoint", "state:deploy", "--state", "deploy={\"n\":1}"];
+    let reply = env.json(&given);
+    let scope = &reply["checkpoint"]["scope"];
+    assert_eq!(scope["state_keys"], json!(["deploy"]));
+    assert_eq!(scope["files"], json!([]));
+    // Two values are still one too many.
+    let twice = ["checkpoint", "--state", "deploy=1", "--state", "deploy=2"];
+    assert_eq!(env.run(&twice).code, 7);
+}

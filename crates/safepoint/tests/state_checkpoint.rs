@@ -486,3 +486,16 @@ fn st_17_beyond_the_cap_nothing_is_stored_and_nothing_is_lost() {
     );
     env.json(&["verify", &first]);
 }
+
+#[test]
+fn st_12_a_secret_beside_other_files_is_a_warning() {
+    let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+    let root = env.project();
+    std::fs::write(root.join(".env"), "TOKEN=1\n").unwrap();
+    std::fs::create_dir(root.join("src")).unwrap();
+    std::fs::write(root.join("src/a.txt"), "a\n").unwrap();
+    let made = env.json(&["checkpoint", ".env", "src"]);
+    let warnings = made["warnings"].to_string();
+    assert!(warnings.contains(".env"), "{made}");
+    assert_ne!(env.run(&["checkpoint", ".env"]).code, 0);
+}

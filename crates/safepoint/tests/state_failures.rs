@@ -514,3 +514,17 @@ fn st_41_gc_beside_checkpoints_takes_nothing_that_is_needed() {
         env.json(&["verify", &id]);
     }
 }
+
+#[test]
+fn st_40_a_home_below_a_file_makes_no_checkpoint_and_says_so() {
+    let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+    env.write("project/a.txt", "a\n");
+    let mut command = env.command(&["checkpoint", "--json"]);
+    let home = env.project().join("a.txt/home");
+    let output = command.env("SAFEPOINT_HOME", &home).output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let reply: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reply["checkpoint_created"], false, "{reply}");
+    let message = reply["error"]["message"].as_str().unwrap();
+    assert!(message.contains("project/a.txt"), "{message}");
+}

@@ -663,3 +663,84 @@ fn st_43_there_is_no_progress_in_a_pipe() {
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     assert!(!run.stdout.contains(['\r', '\u{1b}']), "{run:?}");
 }
+
+fn not_restored(reply: &Value) -> Vec<String> {
+    let list = reply["not_restored"].as_array().unwrap();
+    list.iter()
+        .map(|one| one["path"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn st_32_what_no_checkpoint_holds_and_is_gone_is_named() {
+    let env = env();
+    let root = env.project();
+    fs::write(root.join(".env"), "TOKEN=1\n").unwrap();
+    fs::write(root.join("a.txt"), "a\n").unwrap();
+    for path in ["node_modules/one", ".venv/lib/python3/site-packages", "src"] {
+        fs::create_dir_all(root.join(path)).unwrap();
+    }
+    fs::write(root.join(".venv/pyvenv.cfg"), "home = x\n").unwrap();
+    fs::write(root.join("src/b.txt"), "b\n").unwrap();
+    let id = checkpoint(&env);
+    let same = env.json(&["rollback", &id, "--dry-run"]);
+    assert_eq!(not_restored(&same), Vec::<String>::new(), "{same}");
+
+    fs::remove_file(root.join(".env")).unwrap();
+    fs::remove_dir_all(root.join("node_modules")).unwrap();
+    fs::remove_dir_all(root.join("src")).unwrap();
+    let packages = root.join(".venv/lib/python3/site-packages");
+    fs::create_dir(packages.join("colorama")).unwrap();
+    let named = [".env", ".venv", "node_modules"];
+    let dry = env.json(&["undo", "--dry-run"]);
+    assert_eq!(not_restored(&dry), named, "{dry}");
+    let undone = env.json(&["undo"]);
+    assert_eq!(not_restored(&undone), named, "{undone}");
+    assert!(undone["confidence"].as_f64().unwrap() < 1.0);
+    assert_eq!(read(&env, "src/b.txt"), "b\n");
+    let back = env.run(&["rollback", &id]);
+    let shown = back.stdout;
+    assert!(shown.starts_with("verified in part"), "{shown}");
+    assert!(shown.contains("not restored  .env (it is gone"), "{shown}");
+    assert!(
+        shown.contains("not restored  .venv (it has changed"),
+        "{shown}"
+    );
+    let part = env.json(&["rollback", &id, "src"]);
+    assert_eq!(not_restored(&part), Vec::<String>::new(), "{part}");
+}
+
+#[test]
+fn st_32_a_deleted_project_is_listed_and_comes_back() {
+    let env = env();
+    let root = env.project();
+    fs::create_dir(root.join("src")).unwrap();
+    fs::write(root.join("src/a.txt"), "a\n").unwrap();
+    mode(&root, 0o700);
+    let id = checkpoint(&env);
+    fs::remove_dir_all(&root).unwrap();
+    let place = root.to_str().unwrap();
+    let with = |words: &[&str]| {
+        let all = [&["-C", place, "--json"], words].concat();
+        let output = env.command(&all).current_dir(env.root()).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+
+    let list = with(&["list"]);
+    assert_eq!(list["checkpoints"][0]["id"], json!(id));
+    with(&["log"]);
+    with(&["undo", "--dry-run"]);
+    assert!(!root.exists());
+    let undone = with(&["undo"]);
+    assert_eq!(undone["restored"], json!(true), "{undone}");
+    assert_eq!(read(&env, "src/a.txt"), "a\n");
+    let found = fs::metadata(&root).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(found, 0o700);
+    let log = with(&["log", "--all-workspaces"]);
+    assert_eq!(log["actions"][0]["workspace"], json!(place));
+
+    fs::remove_dir_all(&root).unwrap();
+    with(&["rollback", &id]);
+    assert_eq!(read(&env, "src/a.txt"), "a\n");
+}

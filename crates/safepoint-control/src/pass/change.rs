@@ -1,63 +1,155 @@
 //! A change under a checkpoint, as a proposal: what each operation does, in the words of policies.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use safepoint_authority::{
-    Deed, Programs, Risk, Role, SideEffect, Surroundings, Touch, Undo, Where, shell,
+    Deed, Programs, Risk, Role, SideEffect, Surroundings, Touch, Understanding, Undo, Where, shell,
 };
 use safepoint_model::json;
 use safepoint_state::mutate::{Operation, Step};
 use serde_json::{Value, json};
 
-use super::{Act, Passage};
+use super::cover::is_change;
+use super::{Act, Passage, StartsPrograms};
 use crate::ControlError;
-use crate::world::Search;
+use crate::world::{self, Search};
+
+/// What makes a change under a checkpoint. Its effects are recorded by the state itself.
+pub(super) const MUTATE: &str = "mutate";
+
+/// A change that somebody wants, as it was given.
+pub struct ProposedChange<'a> {
+    /// What is to be done, in order.
+    pub steps: &'a [Step],
+    /// A line for the shell that must succeed.
+    pub check: Option<&'a str>,
+    /// What relative paths are relative to.
+    pub here: &'a Path,
+    /// With which variables programs are looked for.
+    pub variables: &'a [(OsString, OsString)],
+}
+
+impl ProposedChange<'_> {
+    fn starts_programs(&self) -> bool {
+        let is_command = |step: &Step| matches!(step.operation, Operation::Command { .. });
+        self.check.is_some() || self.steps.iter().any(is_command)
+    }
+}
 
 impl Passage<'_> {
     /// What a change would do, and exactly what it is.
-    pub fn change(
-        &self,
-        steps: &[Step],
-        check: Option<&str>,
-        here: &Path,
-        variables: &[(std::ffi::OsString, std::ffi::OsString)],
-    ) -> Result<Act, ControlError> {
-        let search = Search::new(variables);
-        let around = Surroundings {
-            programs: &search as &dyn Programs,
-            directory: &self.workspace.root,
-            home: self.home.as_deref(),
-            own: &self.own,
-        };
-        let mut deeds = Vec::new();
+    pub fn change(&self, change: &ProposedChange<'_>) -> Result<Act, ControlError> {
+        let mut all = Understanding::default();
         let mut operations = Vec::new();
-        for step in steps {
+        for step in change.steps {
             let target = step.target.as_deref().unwrap_or_default();
-            let place = absolute(here, target);
-            deeds.extend(match &step.operation {
-                Operation::Command { argv, .. } => {
-                    let understood = shell::command(argv, &around).deeds;
-                    match understood.is_empty() {
-                        true => vec![deed("process.exec", Vec::new(), SideEffect::Exec)],
-                        false => understood,
+            let place = absolute(change.here, target);
+            match &step.operation {
+                Operation::Command { .. } => {
+                    let mut understood = self.understand_command(change, step);
+                    if understood.deeds.is_empty() {
+                        let nothing = deed("process.exec", Vec::new(), SideEffect::Exec);
+                        understood.deeds.push(nothing);
                     }
+                    all.commands.extend(understood.commands);
+                    all.deeds.extend(understood.deeds);
                 }
-                other => vec![of_operation(other, &place, here)],
-            });
+                other => all.deeds.push(of_operation(other, &place, change.here)),
+            }
             operations.push(written(step, target)?);
         }
-        if let Some(line) = check {
-            deeds.extend(shell::line(line, &around).deeds);
+        if let Some(line) = change.check {
+            let understood = self.understand_check(change, line);
+            all.commands.extend(understood.commands);
+            all.deeds.extend(understood.deeds);
             operations.push(text(&json!({"verify": line}))?);
         }
         // What Safepoint keeps of its own is out of reach by this way too.
-        self.guard(&mut deeds);
+        self.guard(&mut all.deeds);
         Ok(Act::Change {
-            tool: "mutate",
+            tool: MUTATE,
             operations,
-            deeds,
+            understood: all,
+            programs: match change.starts_programs() {
+                true => StartsPrograms::Yes,
+                false => StartsPrograms::No,
+            },
+            covering: None,
         })
+    }
+
+    /// The paths that the commands of a change are known to change, as they lead now: by their
+    /// names, and by what those lead to.
+    pub fn changed_by_commands(
+        &self,
+        change: &ProposedChange<'_>,
+    ) -> Result<Vec<PathBuf>, ControlError> {
+        let commands = change
+            .steps
+            .iter()
+            .flat_map(|step| self.understand_command(change, step).deeds);
+        let mut paths = Vec::new();
+        for deed in commands.filter(|it| it.undo == Undo::Touched) {
+            for touch in &deed.touches {
+                let named = world::named(touch, &self.workspace.root)?;
+                for path in named.into_iter().filter(|it| is_change(&it.role)) {
+                    let path = PathBuf::from(path.path);
+                    paths.extend(std::fs::canonicalize(&path).ok());
+                    paths.push(path);
+                }
+            }
+        }
+        Ok(paths)
+    }
+
+    /// What a step that is a command would do, in the directory in which it would run.
+    fn understand_command(&self, change: &ProposedChange<'_>, step: &Step) -> Understanding {
+        let Operation::Command { argv, env, .. } = &step.operation else {
+            return Understanding::default();
+        };
+        let target = step.target.as_deref().unwrap_or_default();
+        let place = std::fs::canonicalize(change.here.join(target));
+        let directory = match place {
+            Ok(place) if place.is_dir() && place.starts_with(&self.workspace.root) => place,
+            _ => self.workspace.root.clone(),
+        };
+        // Its variables can choose what runs, as those before a command in a line can.
+        let given = env.iter().map(|(name, value)| format!("{name}={value}"));
+        let prefix = (!env.is_empty()).then(|| "env".to_owned());
+        let words: Vec<String> = prefix
+            .into_iter()
+            .chain(given.filter(|_| !env.is_empty()))
+            .chain(argv.iter().cloned())
+            .collect();
+        let search = Search::new(change.variables);
+        let mut understood = shell::command(&words, &self.around(&search, &directory));
+        // Whoever looks for repositories learns from this where it runs.
+        let place = directory.to_str().map(str::to_owned);
+        understood
+            .commands
+            .insert(0, vec![Some("cd".to_owned()), place]);
+        understood
+    }
+
+    fn understand_check(&self, change: &ProposedChange<'_>, line: &str) -> Understanding {
+        let search = Search::new(change.variables);
+        let mut understood = shell::line(line, &self.around(&search, &self.workspace.root));
+        let place = self.workspace.root.to_str().map(str::to_owned);
+        understood
+            .commands
+            .insert(0, vec![Some("cd".to_owned()), place]);
+        understood
+    }
+
+    fn around<'a>(&'a self, search: &'a Search, directory: &'a Path) -> Surroundings<'a> {
+        Surroundings {
+            programs: search as &dyn Programs,
+            directory,
+            home: self.home.as_deref(),
+            own: &self.own,
+        }
     }
 
     pub(super) fn is_kept(&self, path: &Path) -> bool {

@@ -1,10 +1,13 @@
 //! What of an action could be taken back: from the checkpoint that was actually made.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use safepoint_authority::{Coverage, Deed, NamedPath, Reversibility, SideEffect, Undo};
 use safepoint_gates::Condition;
+use safepoint_state::mutate::Covering;
+use safepoint_state::scope::{Cover as Reach, Scope};
 use safepoint_state::{Foreseen, Note, Snapshot};
 
 use super::scratch::SCRATCH;
@@ -34,6 +37,8 @@ pub(crate) struct Cover {
 pub(crate) enum Net<'a> {
     /// This one.
     Made(&'a Snapshot),
+    /// The one that a change is made under.
+    Given(&'a Covering),
     /// One that would be made now.
     Foreseen(&'a Foreseen),
     /// One that nobody has looked at yet.
@@ -42,14 +47,19 @@ pub(crate) enum Net<'a> {
 
 impl<'a> Net<'a> {
     /// The checkpoint that was made, or none that is known of yet.
-    pub(crate) fn of(before: Option<&'a Snapshot>) -> Self {
-        before.map_or(Self::Expected, Self::Made)
+    pub(crate) fn of(before: Option<&'a Snapshot>, covering: Option<&'a Covering>) -> Self {
+        match (before, covering) {
+            (Some(before), _) => Self::Made(before),
+            (None, Some(covering)) => Self::Given(covering),
+            (None, None) => Self::Expected,
+        }
     }
 
     /// The checkpoint, if it was made.
     pub(crate) fn snapshot(&self) -> Option<&'a Snapshot> {
         match self {
             Self::Made(snapshot) => Some(snapshot),
+            Self::Given(covering) => Some(&covering.checkpoint),
             Self::Foreseen(_) | Self::Expected => None,
         }
     }
@@ -66,6 +76,7 @@ impl<'a> Net<'a> {
                     .cloned()
                     .collect()
             }
+            Self::Given(covering) => covering.not_covered.clone(),
             Self::Foreseen(foreseen) => foreseen.not_covered.clone(),
             Self::Expected => Vec::new(),
         }
@@ -74,6 +85,7 @@ impl<'a> Net<'a> {
     fn has_git(&self) -> bool {
         match self {
             Self::Made(snapshot) => snapshot.record.git.is_some(),
+            Self::Given(covering) => covering.checkpoint.record.git.is_some(),
             Self::Foreseen(foreseen) => foreseen.has_git,
             Self::Expected => true,
         }
@@ -82,6 +94,8 @@ impl<'a> Net<'a> {
 
 /// What no checkpoint gives back.
 pub(crate) struct Holes {
+    /// What it is of, where that is not everything.
+    pub(crate) scope: Option<Scope>,
     /// What is not in it.
     pub(crate) notes: Vec<Note>,
     /// What of that git would overwrite.
@@ -92,6 +106,10 @@ pub(crate) struct Holes {
 impl Holes {
     pub(crate) fn of(net: &Net<'_>, overwritten: Vec<Note>) -> Self {
         Self {
+            scope: match net {
+                Net::Given(covering) => Some(covering.scope.clone()),
+                Net::Made(_) | Net::Foreseen(_) | Net::Expected => None,
+            },
             notes: net.not_covered(),
             overwritten,
             has_git: net.has_git(),
@@ -105,7 +123,20 @@ impl Holes {
             let noted = Path::new(&note.path);
             relative.starts_with(noted) || (below && noted.starts_with(relative))
         });
-        missed.map(said)
+        if let Some(note) = missed {
+            return Some(said(note));
+        }
+        let scope = self.scope.as_ref()?;
+        match scope.cover(relative.as_os_str().as_bytes()) {
+            Reach::Everything => None,
+            Reach::Nothing | Reach::Part => Some(match relative.as_os_str().is_empty() {
+                true => "what is not in the scope of the checkpoint".to_owned(),
+                false => format!(
+                    "`{}` is not in the scope of the checkpoint",
+                    relative.display()
+                ),
+            }),
+        }
     }
 }
 
@@ -265,13 +296,16 @@ fn runs_anything(deed: &Deed) -> bool {
 pub(crate) fn told(
     before: Option<&Snapshot>,
     named: &[NamedPath],
-    total: &Cover,
+    (total, holes): (&Cover, &Holes),
+    workspace: &Path,
     deeds: &[Deed],
     fenced: Fenced,
 ) -> Coverage {
     let covered = named
         .iter()
         .filter(|path| path.inside && is_change(&path.role))
+        // What is told as not covered is not told as covered too.
+        .filter(|path| holes.misses(workspace, &path.path, true).is_none())
         .map(|path| path.path.clone());
     let is_scratch = named.iter().any(|path| path.role == SCRATCH);
     Coverage {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use safepoint_fence::Terminals;
+use safepoint_fence::{FenceError, Terminals};
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
 use safepoint_state::{Changed, Errand, Share, Snapshot};
@@ -215,6 +215,14 @@ impl Passage<'_> {
         Ok(changes.len())
     }
 
+    /// Starts a program of a change that has leave, as [`Self::run`] starts a command.
+    pub fn start_for_change(&self, leave: &Leave, mut command: Command) -> std::io::Result<Child> {
+        command
+            .env("SAFEPOINT_SESSION", leave.session_id.as_str())
+            .env("SAFEPOINT_ACTION", leave.action_id.as_str());
+        self.spawn(command, leave, Capture::Keep)
+    }
+
     fn state_stream(&self) -> Stream {
         safepoint_state::stream(&self.workspace.root)
     }
@@ -402,8 +410,11 @@ impl Passage<'_> {
                 if capture == Capture::Keep {
                     fence.terminals = Terminals::None;
                 }
-                let (child, _) = fence.spawn(command).map_err(std::io::Error::other)?;
-                Ok(child)
+                match fence.spawn(command) {
+                    Ok((child, _)) => Ok(child),
+                    Err(FenceError::Start { source, .. }) => Err(source),
+                    Err(error) => Err(std::io::Error::other(error)),
+                }
             }
             _ => command.spawn(),
         }

@@ -4,13 +4,13 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use safepoint_authority::{Deed, Role, SideEffect, Touch, Where};
+use safepoint_authority::{Deed, Role, SideEffect, Touch, Understanding, Where};
 use safepoint_model::{RecordId, WorkspaceId};
 use safepoint_state::Errand;
 use safepoint_state::tree::Change;
 
 use super::change::deed;
-use super::{Act, Leave, Passage};
+use super::{Act, Leave, Passage, StartsPrograms};
 
 /// The action, in the words of policies.
 pub const INTEGRATE: &str = "workspace.integrate";
@@ -66,7 +66,12 @@ impl Passage<'_> {
         Act::Change {
             tool: "integrate",
             operations: operations.map(str::to_owned).into(),
-            deeds,
+            understood: Understanding {
+                deeds,
+                ..Understanding::default()
+            },
+            programs: StartsPrograms::No,
+            covering: None,
         }
     }
 

@@ -50,6 +50,7 @@ pub use asked::{
     Reported, Settlement, Told, Wants,
 };
 pub use bench::Bench;
+pub use change::ProposedChange;
 pub(crate) use desk::active as active_operator;
 pub use desk::{Desk, Signing, Verdict};
 pub(crate) use documents::Standing;
@@ -57,7 +58,7 @@ pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
-pub use proposal::{Act, Mode, Proposal, Stdin, Visitor};
+pub use proposal::{Act, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::this_process;
 pub use signed::Elsewhere;
 pub use silence::given_up;
@@ -174,6 +175,11 @@ impl Leave {
     pub fn decision(&self) -> &str {
         &self.errand.decision
     }
+
+    /// The variables of the programs it starts.
+    pub fn variables(&self) -> &[(std::ffi::OsString, std::ffi::OsString)] {
+        &self.variables
+    }
 }
 
 /// What would come of a proposal.
@@ -215,7 +221,8 @@ impl Passage<'_> {
         // 2. Secure: what could be taken back is part of the judgement.
         let before = self.secure(&seen, &action)?;
         fault::point("pass.secured");
-        let form = self.form(&seen, &Net::of(before.as_ref()), &under)?;
+        let net = Net::of(before.as_ref(), proposal.act.covering());
+        let form = self.form(&seen, &net, &under)?;
 
         // 3. Judge, and settle what follows in the same transaction: a hold, or leave. The
         //    intent is on disk before anything is done.
@@ -283,7 +290,10 @@ impl Passage<'_> {
         let bench = self.bench()?;
         let rehearsal = bench.session_for_rehearsal(&self.entering(proposal)?)?;
         let foreseen = self.foresee(&seen)?;
-        let net = foreseen.as_ref().map_or(Net::Expected, Net::Foreseen);
+        let net = match (&foreseen, proposal.act.covering()) {
+            (Some(foreseen), _) => Net::Foreseen(foreseen),
+            (None, covering) => Net::of(None, covering),
+        };
         let form = self.form(&seen, &net, &Under::of(&rehearsal.session))?;
         let (denial, resolution) = bench.rehearse_form(&proposal.wants(), &form, &rehearsal)?;
         Ok(Rehearsed {

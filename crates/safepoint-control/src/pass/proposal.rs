@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use safepoint_authority::{Deed, Envelope, SideEffect, Understanding};
+use safepoint_authority::{Envelope, SideEffect, Understanding};
 use safepoint_model::{PermitId, SessionId};
+use safepoint_state::mutate::Covering;
 use serde::{Deserialize, Serialize};
 
 /// What somebody wants to do.
@@ -72,7 +73,11 @@ pub enum Act {
         /// The operations, each as canonical JSON with its target.
         operations: Vec<String>,
         /// What they do.
-        deeds: Vec<Deed>,
+        understood: Understanding,
+        /// Whether they start programs.
+        programs: StartsPrograms,
+        /// What it could be taken back to, where that is known.
+        covering: Option<Box<Covering>>,
     },
     /// A tool that somebody else uses.
     Tool {
@@ -85,6 +90,15 @@ pub enum Act {
         /// The line, if it is a shell: it can be run behind the fence instead.
         line: Option<String>,
     },
+}
+
+/// Whether a change starts programs, which then run here and behind the fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartsPrograms {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
 }
 
 /// What is on standard input.
@@ -109,4 +123,14 @@ pub enum Mode {
     Policy,
     /// Never. It needs elevated trust, and what the rules want approved is refused.
     Never,
+}
+
+impl Act {
+    /// What a change could be taken back to, where that is known already.
+    pub(super) fn covering(&self) -> Option<&Covering> {
+        match self {
+            Self::Change { covering, .. } => covering.as_deref(),
+            Self::Command(_) | Self::Tool { .. } => None,
+        }
+    }
 }

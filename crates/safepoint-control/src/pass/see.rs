@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use safepoint_authority::{
     Canonical, Coverage, Deed, Directory, Input, NamedPath, Programs, Risk, SideEffect,
-    Surroundings, Tool, Understanding, Undo, shell,
+    Surroundings, Tool, Undo, shell,
 };
 use safepoint_fence::{Strength, strength};
 use safepoint_gates::{Request, RiskTier};
@@ -18,7 +18,7 @@ use super::bench::Under;
 use super::cover::{self, Cover, Fenced, Holes, Net};
 use super::documents::Running;
 use super::guarded::CONTROL;
-use super::{Act, Bench, Passage, Proposal, Stdin, visit};
+use super::{Act, Bench, Passage, Proposal, StartsPrograms, Stdin, visit};
 use crate::world::{self, Opened, Search};
 use crate::{ControlError, kept};
 
@@ -46,6 +46,8 @@ pub(super) struct Seen {
     pub(super) changes_something: bool,
     /// A change under a checkpoint has one already.
     pub(super) has_checkpoint: bool,
+    /// Whether it is a change of ours that starts programs.
+    pub(super) programs: StartsPrograms,
     /// The line, where somebody else's shell is asked to run it.
     pub(super) line: Option<String>,
     /// Whether nobody waits for its end.
@@ -94,14 +96,9 @@ impl Passage<'_> {
             Act::Change {
                 tool,
                 operations,
-                deeds,
-            } => {
-                let understood = Understanding {
-                    deeds: deeds.clone(),
-                    ..Understanding::default()
-                };
-                (*tool, operations.clone(), understood, None, None)
-            }
+                understood,
+                ..
+            } => (*tool, operations.clone(), understood.clone(), None, None),
             Act::Tool {
                 name,
                 words,
@@ -189,6 +186,10 @@ impl Passage<'_> {
             },
             provider: proposal.provider.clone(),
             has_checkpoint: matches!(proposal.act, Act::Change { .. }),
+            programs: match &proposal.act {
+                Act::Change { programs, .. } => *programs,
+                Act::Command(_) | Act::Tool { .. } => StartsPrograms::No,
+            },
             line,
             in_background: proposal.visitor.as_ref().is_some_and(|it| it.in_background),
             overwrites: world::overwrites(&understood.commands, &proposal.directory),
@@ -218,7 +219,8 @@ impl Passage<'_> {
         };
         let outside = seen.named.iter().flatten().any(outside);
         // What somebody else carries out is behind no fence of ours, unless we run it instead.
-        if seen.program.is_none() && seen.line.is_none() && !self.is_within {
+        let ours = seen.program.is_some() || seen.programs == StartsPrograms::Yes;
+        if !ours && seen.line.is_none() && !self.is_within {
             return Fenced::No;
         }
         match &self.fence {
@@ -297,7 +299,14 @@ impl Passage<'_> {
         }
         Ok(Form {
             fingerprint: canonical.fingerprint()?,
-            coverage: cover::told(before, &canonical.paths, &total, &seen.deeds, fenced),
+            coverage: cover::told(
+                before,
+                &canonical.paths,
+                (&total, &holes),
+                root,
+                &seen.deeds,
+                fenced,
+            ),
             requests,
             forbidden: canonical.actions.contains(CONTROL),
             // One that outlasts its call tells itself how it ends.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::asked::{Granted, Refused, Settlement, Wants};
 use super::bench::Under;
+use super::change::MUTATE;
 use super::cover::Net;
 use super::documents::{Remote, Running, Standing};
 use super::needs::{Needed, basis, needs, refused_mode};
@@ -342,7 +343,11 @@ impl Passage<'_> {
         }
         let again = self.see(proposal)?;
         let under = Under::of_form(&leave.canonical);
-        let form = self.form(&again, &Net::of(leave.before.as_ref()), &under)?;
+        let form = self.form(
+            &again,
+            &Net::of(leave.before.as_ref(), proposal.act.covering()),
+            &under,
+        )?;
         let code = changed(&leave.canonical, &form.canonical);
         Ok(code.map(|code| (code, changed_how(code, &leave.canonical, &form.canonical))))
     }
@@ -383,12 +388,19 @@ impl Running {
     ) -> Self {
         let session = &form.canonical.session_id;
         let errand = errand(form, action, session, decision);
+        // Where a change was cut off, the state says what became of it.
+        let tool = &form.canonical.tool;
+        let is_change = tool.name == MUTATE && tool.executable.is_none();
         Self {
             format: 1,
             action_id: action.clone(),
             session_id: session.clone(),
             workspace: form.canonical.workspace.path.clone(),
-            before: form.coverage.checkpoint_id.clone(),
+            before: form
+                .coverage
+                .checkpoint_id
+                .clone()
+                .filter(|_| visitor.is_some() || !is_change),
             action: errand.action,
             summary: errand.summary,
             decision: decision.to_owned(),

@@ -1,9 +1,7 @@
 //! Doing it: steps on files by a plan, everything else by whatever owns it.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
 use safepoint_database::{SqlChange, Verdict as SqlVerdict};
 use safepoint_store::fault;
@@ -12,27 +10,23 @@ use super::authority::{self, Reach};
 use super::operation::Operation;
 use super::picture::Picture;
 use super::place::{self, LastLink, Place, Target};
-use super::{Found, Secured, Structured};
+use super::{Found, Mutation, Secured, Structured};
 use crate::capture::Capture;
 use crate::edit::{self, Format};
 use crate::objects::Objects;
 use crate::part::Subject;
 use crate::path::{self, TreePath};
 use crate::restore::{Journal, Phase, Plan};
-use crate::run::{self, Run, What, Whole};
 use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
 use crate::state::{State, Workspace};
 use crate::tree::{Moment, Subtree};
 use crate::{Ending, StateError};
 
-/// A command that takes longer was not meant to.
-const COMMAND_LIMIT: Duration = Duration::from_secs(600);
-
 /// What a run of steps on files will do.
 pub(super) struct Planned {
     plan: Plan,
-    files: Subtree,
+    pub(super) files: Subtree,
     pub(super) meant: BTreeSet<TreePath>,
     lines: Vec<String>,
     structure: Vec<Structured>,
@@ -66,7 +60,10 @@ pub(super) struct Acted {
 /// What a change may have touched, however far it came.
 #[derive(Default)]
 pub(super) struct Reached {
-    files: bool,
+    /// The tree that steps on files lead to, as far as they have come.
+    pub(super) files: Option<Subtree>,
+    /// The paths that they change.
+    pub(super) paths: BTreeSet<TreePath>,
     /// Databases and states.
     parts: Vec<Subject>,
     /// A command or a check can reach all that the checkpoint covers.
@@ -75,7 +72,7 @@ pub(super) struct Reached {
 
 impl Reached {
     fn is_nothing(&self) -> bool {
-        !self.files && !self.everything && self.parts.is_empty()
+        self.files.is_none() && !self.everything && self.parts.is_empty()
     }
 
     pub(super) fn has(&self, subject: &Subject) -> bool {
@@ -166,8 +163,8 @@ impl State {
     pub(super) fn act(
         &self,
         workspace: &Workspace,
-        secured: &Secured,
-        objects: &Objects,
+        mutation: &Mutation<'_>,
+        (secured, objects): (&Secured, &Objects),
         first: Option<Planned>,
         journal: &Journal,
         reached: &mut Reached,
@@ -188,7 +185,8 @@ impl State {
                     }
                 };
                 done += planned.steps;
-                reached.files = true;
+                reached.files = Some(planned.files);
+                reached.paths.extend(planned.paths().cloned());
                 self.put(workspace, secured, objects, planned, journal, &mut acted)?;
                 continue;
             }
@@ -198,7 +196,13 @@ impl State {
                 .advance(Phase::Applying, &self.journal_directory())?;
             fault::point("mutate.outside");
             acted.wanted = None;
-            if let Err(error) = self.outside(workspace, found, &mut acted, reached) {
+            let ended = match &found.step.operation {
+                Operation::Command { .. } => {
+                    self.run_step(workspace, mutation, secured, found, &mut acted, reached)
+                }
+                _ => self.outside(workspace, found, &mut acted, reached),
+            };
+            if let Err(error) = ended {
                 if reached.is_nothing() {
                     // What a database has rolled back itself needs no way back, which would
                     // take with it what others have written since.
@@ -315,53 +319,6 @@ impl State {
                 reached.parts.push(subject.clone());
                 self.restore_state(workspace, key, Some(&new))
             }
-            (
-                Operation::Command {
-                    argv,
-                    env,
-                    stdin,
-                    timeout,
-                },
-                Target::Place(place),
-            ) => {
-                let full = workspace.root.join(path::as_path(&place.path));
-                let directory = match full.is_dir() {
-                    true => full,
-                    false => workspace.root.clone(),
-                };
-                let mut variables = self.around.variables.clone();
-                variables.retain(|(name, _)| !env.iter().any(|(given, _)| name == given.as_str()));
-                variables.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-                let words: Vec<OsString> = argv.iter().map(OsString::from).collect();
-                let limit = timeout.map_or(COMMAND_LIMIT, |span| {
-                    Duration::from_micros(span.as_micros())
-                });
-                let failed = |why, ending| StateError::CommandFailed {
-                    command: argv.join(" "),
-                    why,
-                    ending,
-                };
-                acted.meant.insert(place.path.clone());
-                reached.everything = true;
-                let ran = run::run(&Run {
-                    what: What::Program(&words),
-                    directory: &directory,
-                    variables: &variables,
-                    input: stdin.as_ref().map(|text| text.as_bytes()),
-                    limit,
-                    whole: Whole::No,
-                })
-                .map_err(|error| failed(error.to_string(), Ending::ByItself))?;
-                if !ran.succeeded() {
-                    return Err(failed(ran.failure(), ran.ending()));
-                }
-                let said = String::from_utf8_lossy(&ran.output).into_owned();
-                acted.output = Some(match acted.output.take() {
-                    Some(before) => before + &said,
-                    None => said,
-                });
-                Ok(())
-            }
             _ => Ok(()),
         }
     }
@@ -436,7 +393,7 @@ fn refuse_locked(workspace: &Workspace, place: &Place) -> Result<(), StateError>
 }
 
 /// The handle of a directory in the workspace, by no link; `None` when there is none.
-fn directory(workspace: &Workspace, path: &[u8]) -> Option<OwnedFd> {
+pub(super) fn directory(workspace: &Workspace, path: &[u8]) -> Option<OwnedFd> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, &workspace.root, flags, Mode::empty()).ok()?;

@@ -1,6 +1,9 @@
 //! Whether a checkpoint allows a change: there, whole, not expired, not used up,
 //! of this workspace, and covering the target.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
 use super::Found;
 use super::operation::Operation;
 use super::place::{Place, Target};
@@ -119,6 +122,32 @@ impl Reach {
     }
 }
 
+/// Refuses a command that is known to change something in the workspace which the checkpoint
+/// does not cover. What is outside the workspace, git's, or Safepoint's own, is judged by
+/// whoever gives leave.
+pub(super) fn covers_paths(
+    workspace: &Workspace,
+    snapshot: &Snapshot,
+    capture: &Capture,
+    changed: &[PathBuf],
+) -> Result<(), StateError> {
+    for changed in changed {
+        let Ok(inside) = changed.strip_prefix(&workspace.root) else {
+            continue;
+        };
+        let path = inside.as_os_str().as_bytes().to_vec();
+        let own = path::names(&path)
+            .next()
+            .is_some_and(|it| OWN.contains(&it));
+        if own || path::names(&path).any(|name| name == b".git") {
+            continue;
+        }
+        refuse_unheld(capture, &path, Reach::Below)?;
+        refuse_outside_scope(snapshot, &path)?;
+    }
+    Ok(())
+}
+
 /// Refuses a target that the checkpoint does not cover.
 pub(super) fn covers(
     snapshot: &Snapshot,
@@ -175,6 +204,14 @@ pub(super) fn covers(
             ),
         });
     }
+    refuse_unheld(capture, path, reach)?;
+    refuse_outside_scope(snapshot, path)
+}
+
+/// Refuses what no checkpoint holds: what is sensitive, and what is left out.
+fn refuse_unheld(capture: &Capture, path: &[u8], reach: Reach) -> Result<(), StateError> {
+    let shown = path::display(path);
+    let below = |known: &[u8]| reach == Reach::Below && path::is_within(known, path);
     let within = |known: &[u8]| path::is_within(path, known) || below(known);
     let secret = capture
         .scan
@@ -210,9 +247,16 @@ pub(super) fn covers(
             why: format!("no checkpoint holds it: {}", one.why),
         });
     }
+    Ok(())
+}
+
+fn refuse_outside_scope(snapshot: &Snapshot, path: &[u8]) -> Result<(), StateError> {
     let scope = Scope::stored(&snapshot.record.scope)?;
     match scope.cover(path) {
         Cover::Everything => Ok(()),
-        Cover::Nothing | Cover::Part => Err(uncovered(shown, "is not in its scope")),
+        Cover::Nothing | Cover::Part => Err(StateError::CheckpointRequired {
+            checkpoint: snapshot.id.to_string(),
+            why: format!("`{}` is not in its scope", path::display(path)),
+        }),
     }
 }

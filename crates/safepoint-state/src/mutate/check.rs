@@ -12,7 +12,7 @@ use crate::capture::Capture;
 use crate::objects::Objects;
 use crate::part::Part;
 use crate::path::{self, TreePath};
-use crate::run::{self, Ran, Run, What, Whole};
+use crate::run::Ran;
 use crate::scope::{Cover, Scope};
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind};
@@ -36,7 +36,7 @@ impl State {
         mutation: &Mutation<'_>,
         secured: &Secured,
         objects: &Objects,
-        acted: Acted,
+        mut acted: Acted,
     ) -> Result<Concluded, (StateError, Option<Verdict>)> {
         let bare = |error: StateError| (error, None);
         let mut verdict = Verdict {
@@ -63,7 +63,7 @@ impl State {
             });
         }
         if let Some(line) = mutation.check {
-            let (check, ending) = self.user_check(workspace, mutation, line);
+            let (check, ending) = self.user_check(workspace, mutation, secured, line);
             verdict.checks.push(check);
             verdict.ending = ending;
         }
@@ -82,6 +82,9 @@ impl State {
         let mut after = secured.before.clone();
         (after.record.files, after.record.git) = (capture.files, capture.git);
         let changes = record::notable_changes(&reader, &secured.before, &after).map_err(bare)?;
+        acted
+            .warnings
+            .extend(gone_for_good(&secured.capture, &capture));
         let beside = beside(&changes, &acted.meant);
         // Of a command or of SQL nobody knows what it is to lead to; a state was read back.
         let is_state = |found: &Found| matches!(found.step.operation, Operation::State { .. });
@@ -135,16 +138,10 @@ impl State {
         &self,
         workspace: &Workspace,
         mutation: &Mutation<'_>,
+        secured: &Secured,
         line: &str,
     ) -> (Checked, Ending) {
-        let ran = run::run(&Run {
-            what: What::Shell(line),
-            directory: &workspace.root,
-            variables: &self.around.variables,
-            input: None,
-            limit: mutation.check_limit,
-            whole: Whole::No,
-        });
+        let ran = self.run_check(workspace, mutation, secured, line);
         let ending = ran.as_ref().map(Ran::ending).unwrap_or_default();
         let (outcome, actual) = match ran {
             Ok(ran) if ran.succeeded() => (Outcome::Pass, "exit status: 0".to_owned()),
@@ -161,6 +158,21 @@ impl State {
         };
         (check, ending)
     }
+}
+
+/// What a program took away although no checkpoint holds it.
+fn gone_for_good(before: &Capture, after: &Capture) -> Vec<String> {
+    let left = after.not_covered();
+    let is_left = |path: &str| left.iter().any(|note| note.path == path);
+    let gone = before.not_covered().into_iter();
+    gone.filter(|note| !is_left(&note.path))
+        .map(|note| {
+            format!(
+                "`{}` is no longer there as it was, and no checkpoint holds it: {}",
+                note.path, note.why
+            )
+        })
+        .collect()
 }
 
 /// What changed and was not meant to: neither a target, nor in one, nor a directory above one.

@@ -21,12 +21,16 @@ mod check;
 pub mod operation;
 mod picture;
 mod place;
+mod program;
 mod record;
 mod seen;
+mod take_back;
 mod verdict;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use safepoint_model::{ActionId, Timestamp};
@@ -34,6 +38,7 @@ use safepoint_store::fault;
 use serde_json::Value;
 
 pub use operation::{Operation, OperationError, Step};
+pub(crate) use take_back::Back;
 pub use verdict::{Checked, Outcome, Verdict, Weight};
 
 use crate::StateError;
@@ -45,7 +50,7 @@ use crate::path::TreePath;
 use crate::restore::PartChange;
 use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
-use crate::snapshot::{Snapshot, SnapshotId};
+use crate::snapshot::{Note, Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
 use crate::tree::Change;
 use act::Reached;
@@ -78,7 +83,26 @@ pub struct Mutation<'a> {
 /// Gives leave to make a change, or refuses it. Nothing has been touched then.
 pub trait AskLeave {
     /// Asks, for a change that this checkpoint covers.
-    fn ask(&self, checkpoint: &Snapshot) -> Result<Given, StateError>;
+    fn ask(&self, covering: &Covering) -> Result<Given, StateError>;
+
+    /// The paths that commands are known to change, as they lead now: absolute, with links
+    /// resolved.
+    fn changed_paths(&self) -> Result<Vec<PathBuf>, StateError>;
+
+    /// Starts a program of a change that has leave: behind the fence, unless the leave is to
+    /// run it without one.
+    fn start(&self, command: Command) -> std::io::Result<Child>;
+}
+
+/// What a change could be taken back to.
+#[derive(Clone, Debug)]
+pub struct Covering {
+    /// The checkpoint that allows it.
+    pub checkpoint: Snapshot,
+    /// The state before is captured in this scope.
+    pub scope: Scope,
+    /// What is there now and in no checkpoint.
+    pub not_covered: Vec<Note>,
 }
 
 /// Leave that was given.
@@ -90,6 +114,8 @@ pub struct Given {
     pub session: Option<String>,
     /// What was decided: `allow`, or `approved` by a person.
     pub decision: String,
+    /// The variables of programs that are started; without them, all of ours.
+    pub variables: Option<Vec<(OsString, OsString)>>,
 }
 
 /// What a change beside the targets means.
@@ -178,6 +204,10 @@ pub struct Failed {
     pub verdict: Option<Verdict>,
     /// The action under which the trail tells of it.
     pub action: Option<ActionId>,
+    /// The state before it.
+    pub before: Option<Snapshot>,
+    /// What of it is still there.
+    pub standing: Vec<Change>,
 }
 
 impl From<StateError> for Box<Failed> {
@@ -188,6 +218,8 @@ impl From<StateError> for Box<Failed> {
             captured: None,
             verdict: None,
             action: None,
+            before: None,
+            standing: Vec::new(),
         })
     }
 }
@@ -225,7 +257,10 @@ impl State {
         let _held = self.hold(&workspace.root, Hold::Alone)?;
         self.refuse_unfinished(&workspace.root)?;
         let objects = self.objects()?;
-        let secured = self.secure(workspace, mutation, &objects, progress)?;
+        let secured = self.secure(workspace, mutation, &objects, progress);
+        let secured = secured.inspect_err(|error| {
+            self.log_refusal(workspace, mutation.checkpoint, error);
+        })?;
         let failed = |error: StateError, verdict: Option<Verdict>| {
             Box::new(Failed {
                 error,
@@ -233,6 +268,8 @@ impl State {
                 captured: Some(secured.captured),
                 verdict,
                 action: Some(secured.action.clone()),
+                before: Some(secured.before.clone()),
+                standing: Vec::new(),
             })
         };
         // What does not apply to files shows here, before anything is touched.
@@ -242,12 +279,19 @@ impl State {
                 let told = self.record_refusal(workspace, &secured, &error);
                 failed(told.err().unwrap_or(error), None)
             })?;
-        let journal = self
+        let mut journal = self
             .begin(workspace, mutation, &secured, &first)
             .map_err(|error| failed(error, None))?;
         fault::point("mutate.begun");
         let mut reached = Reached::default();
-        let acted = self.act(workspace, &secured, &objects, first, &journal, &mut reached);
+        let acted = self.act(
+            workspace,
+            mutation,
+            (&secured, &objects),
+            first,
+            &journal,
+            &mut reached,
+        );
         reached.everything |= acted.is_ok() && mutation.check.is_some();
         fault::point("mutate.acted");
         let ended = acted
@@ -258,15 +302,17 @@ impl State {
                 kept.map_err(|error| (error, None))
             });
         ended.map_err(|(error, verdict)| {
-            // A check may have changed more than the operations meant to.
-            let mut journal = match mutation.check {
-                Some(_) => journal.within(&secured.scope),
-                None => journal,
-            };
             let parts = &mut journal.record.parts;
             parts.retain(|part| reached.has(&part.subject));
-            let back = self.take_back(workspace, &secured, &objects, &journal, &error, progress);
-            failed(back.err().unwrap_or(error), verdict)
+            let by = (&secured, &objects);
+            match self.take_back(workspace, by, journal, &reached, &error, progress) {
+                Ok(standing) => {
+                    let mut failed = failed(error.still_there(&standing), verdict);
+                    failed.standing = standing.changes;
+                    failed
+                }
+                Err(error) => failed(error, verdict),
+            }
         })
     }
 
@@ -279,8 +325,14 @@ impl State {
         progress: &Progress,
     ) -> Result<Secured, StateError> {
         let checkpoint = self.authority(workspace, mutation.checkpoint)?;
-        let scope = Scope::stored(&checkpoint.record.scope)?;
         let steps = self.targets(workspace, mutation)?;
+        let is_command = |found: &Found| matches!(found.step.operation, Operation::Command { .. });
+        let has_command = steps.iter().any(is_command);
+        // A command may change anything in the workspace, whatever the checkpoint is of.
+        let scope = match has_command {
+            true => Scope::everything(),
+            false => Scope::stored(&checkpoint.record.scope)?,
+        };
         let writer = objects.writer();
         let capture = {
             let sink = Sink::Store(&writer);
@@ -294,12 +346,14 @@ impl State {
                 authority::covers(&checkpoint, &capture, &other, Reach::Itself)?;
             }
         }
-        // A command or a check may reach everything that the checkpoint covers; operations
-        // on files reach none of it, and need not wait for a database.
-        let anything = |found: &Found| matches!(found.step.operation, Operation::Command { .. });
-        let all = mutation.check.is_some() || steps.iter().any(anything);
+        if let Some(leave) = mutation.leave {
+            let changed = leave.changed_paths()?;
+            authority::covers_paths(workspace, &checkpoint, &capture, &changed)?;
+        }
+        // A command or a check may reach every database and state that the checkpoint covers;
+        // operations on files reach none, and need not wait for them.
         let known = checkpoint.record.parts.iter().map(|part| &part.subject);
-        let known = known.filter(|_| all);
+        let known = known.filter(|_| has_command || mutation.check.is_some());
         let targets = steps.iter().filter_map(|found| match &found.target {
             Target::Part(subject) => Some(subject),
             Target::Place(_) => None,
@@ -327,11 +381,16 @@ impl State {
             })
             .collect::<Result<Vec<_>, StateError>>()?;
         let given = match mutation.leave {
-            Some(leave) => leave.ask(&checkpoint)?,
+            Some(leave) => leave.ask(&Covering {
+                checkpoint: checkpoint.clone(),
+                scope: scope.clone(),
+                not_covered: capture.not_covered(),
+            })?,
             None => Given {
                 action: ActionId::generate(&*self.around.entropy)?,
                 session: None,
                 decision: "allow".to_owned(),
+                variables: None,
             },
         };
         let before = self.state_before(

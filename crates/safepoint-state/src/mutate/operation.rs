@@ -28,8 +28,9 @@ pub struct Step {
 pub enum Operation {
     /// Replaces text in a file.
     Edit {
-        /// What is replaced by what.
-        changes: Vec<Replace>,
+        /// What is replaced by what. Where it is not said, nothing can be edited; that is told
+        /// with the state of the target.
+        changes: Option<Vec<Replace>>,
     },
     /// Makes a file with this content, or gives an existing one this content.
     Write {
@@ -255,7 +256,9 @@ fn check(operation: &Operation) -> Result<(), String> {
         _ => Err(format!("it takes one of {names}, and no more")),
     };
     match operation {
-        Operation::Edit { changes } if changes.is_empty() => {
+        Operation::Edit {
+            changes: Some(changes),
+        } if changes.is_empty() => {
             Err("`changes` is empty, so there is nothing to edit".to_owned())
         }
         Operation::Write {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use safepoint_model::ActionId;
 use safepoint_store::{Durability, fault};
-use safepoint_trail::{FixedKind, Kind};
+use safepoint_trail::Kind;
 use serde_json::{Value, json};
 
 use super::act::Planned;
@@ -18,7 +18,6 @@ use crate::objects::Objects;
 use crate::part::Part;
 use crate::path::{self, TreePath};
 use crate::restore::{Extent, Journal, Mutating};
-use crate::scan::Progress;
 use crate::scope::Scope;
 use crate::snapshot::{self, Action, Snapshot};
 use crate::state::{State, Workspace};
@@ -72,15 +71,16 @@ impl State {
     ) -> Result<Journal, StateError> {
         let on_files = |found: &Found| found.step.operation.is_on_files();
         let only_files = secured.steps.iter().all(on_files);
-        let (scope, extent) = match (first, only_files) {
+        let (scope, extent, wanted) = match (first, only_files) {
             (Some(planned), true) => {
                 let paths: BTreeSet<&TreePath> = planned.paths().collect();
                 (
                     Scope::of_paths(paths).narrowed(&secured.scope),
                     Extent::Known,
+                    Some(Box::new(secured.with_files(planned.files))),
                 )
             }
-            _ => (secured.scope.clone(), Extent::Unknown),
+            _ => (secured.scope.clone(), Extent::Unknown, None),
         };
         let body = json!({
             "checkpoint_id": secured.checkpoint.id,
@@ -102,6 +102,7 @@ impl State {
             Mutating {
                 checkpoint: secured.checkpoint.id.clone(),
                 extent,
+                wanted,
             },
         )?;
         journal.write(&self.journal_directory())?;
@@ -176,8 +177,9 @@ impl State {
             &workspace.root,
             self.now(),
             "mutate",
-            &secured.checkpoint.id,
+            secured.checkpoint.id.as_str(),
             Some(&row.summary),
+            &row.outcome,
         );
         let reader = objects.reader();
         let verified = self.now();
@@ -212,35 +214,6 @@ impl State {
         })
     }
 
-    /// After a failure: as it was before, and the checkpoint is still good.
-    pub(super) fn take_back(
-        &self,
-        workspace: &Workspace,
-        secured: &Secured,
-        objects: &Objects,
-        journal: &Journal,
-        error: &StateError,
-        progress: &Progress,
-    ) -> Result<(), StateError> {
-        if self.has_recorded(&secured.action)? {
-            return Ok(()); // it is recorded: what failed came after that, and is told
-        }
-        let touched = self.is_touched(workspace);
-        if touched {
-            self.back_out(workspace, objects, journal, error, progress)?;
-        } else {
-            self.drop_mutation(workspace, journal)?;
-        }
-        let why = error.to_string();
-        self.record_failure(
-            workspace,
-            &secured.action,
-            &secured.checkpoint.id,
-            &why,
-            touched,
-        )
-    }
-
     /// Tells the trail of a change that was not even begun.
     pub(super) fn record_refusal(
         &self,
@@ -258,27 +231,10 @@ impl State {
         self.trail.write(Durability::Sync, |writing| {
             let kind = Kind::fixed("mutation_failed");
             writing.append(self.draft(&workspace.root, kind, Some(&secured.action), body))?;
-            Ok(())
-        })
-    }
-
-    /// Tells the trail that a change was not kept.
-    pub(crate) fn record_failure(
-        &self,
-        workspace: &Workspace,
-        action: &ActionId,
-        checkpoint: &snapshot::SnapshotId,
-        why: &str,
-        rolled_back: bool,
-    ) -> Result<(), StateError> {
-        let kind: FixedKind = Kind::fixed("mutation_failed");
-        let body = json!({
-            "checkpoint_id": checkpoint, "why": why, "rolled_back": rolled_back,
-        });
-        self.trail.write(Durability::Sync, |writing| {
-            writing.append(self.draft(&workspace.root, kind, Some(action), body))?;
-            Ok(())
-        })
+            Ok::<_, StateError>(())
+        })?;
+        self.log_refusal(workspace, secured.checkpoint.id.as_str(), error);
+        Ok(())
     }
 }
 

@@ -64,6 +64,7 @@ impl State {
             input,
             limit: LIMIT,
             whole: Whole::Yes,
+            start: &run::start_unfenced,
         })
         .map_err(|error| failed(error.to_string(), Ending::ByItself))?;
         match ran.succeeded() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::journal::{Journal, Phase};
 use super::onward::{Rest, Way};
 use super::recover::TAKE_BACK;
-use super::{Plan, plan, stage};
+use super::{Plan, stage};
 use crate::StateError;
 use crate::capture::Capture;
 use crate::objects::Objects;
@@ -71,36 +71,6 @@ impl State {
         Ok(rest)
     }
 
-    /// The plan that brings the scope of a change back to what the journal says, but for
-    /// what somebody else changed.
-    pub(super) fn secured_plan(
-        &self,
-        workspace: &Workspace,
-        objects: &Objects,
-        journal: &Journal,
-        changed: &[TreePath],
-        progress: &Progress,
-    ) -> Result<Plan, StateError> {
-        let scope = Scope::stored(&journal.scope)?;
-        let scope = &scope;
-        let capture = self.secured(workspace, objects, journal, scope, progress)?;
-        let reader = objects.reader();
-        let writer = objects.writer();
-        let mut plan = plan::identical(
-            &reader,
-            &reader,
-            &workspace.root,
-            &capture,
-            &journal.record,
-            scope,
-            &Sink::Store(&writer),
-        )?;
-        writer.finish()?;
-        plan.changes
-            .retain(|change| !changed.contains(&change.path));
-        Ok(plan)
-    }
-
     /// Goes on from the middle. The journal says "applying" throughout.
     pub(super) fn carry_on(
         &self,
@@ -127,14 +97,15 @@ impl State {
         journal.remove(&self.journal_directory())
     }
 
-    /// After a step failed: back to what was there before, so that the tree is not left
-    /// half-way. What somebody else changed stays, and is returned.
+    /// After a failure: back to what was there before, so that the tree is not left half-way.
+    /// Only what leads to `done` is taken back. What somebody else changed stays, and is
+    /// returned.
     pub(crate) fn back_out(
         &self,
         workspace: &Workspace,
         objects: &Objects,
         journal: &Journal,
-        error: &StateError,
+        done: &Record,
         progress: &Progress,
     ) -> Result<Vec<TreePath>, StateError> {
         let mut record = self.find(journal.before.as_str())?.record;
@@ -158,10 +129,7 @@ impl State {
             undoes: journal.mutating.as_ref().map(|_| journal.action.clone()),
             mutating: None,
             errand: None,
-            taking_back: match journal.mutating {
-                Some(_) => None,
-                None => Some(Box::new(journal.record.clone())),
-            },
+            taking_back: Some(Box::new(done.clone())),
             phase: Phase::Applying,
             record,
             summary,
@@ -171,16 +139,7 @@ impl State {
         };
         back.write(&self.journal_directory())?;
         super::salvage::salvage(&workspace.root, &objects.reader())?;
-        if back.taking_back.is_some() {
-            return self.go_back(workspace, objects, &back, progress);
-        }
-        let changed = match error {
-            StateError::Changed { paths } => within(&workspace.root, paths),
-            _ => Vec::new(),
-        };
-        let plan = self.secured_plan(workspace, objects, &back, &changed, progress)?;
-        self.carry_on(workspace, objects, &plan, back, progress)?;
-        Ok(changed)
+        self.go_back(workspace, objects, &back, progress)
     }
 
     /// Takes back what was done on the way of a journal, where nobody else was. Somebody

@@ -66,7 +66,8 @@ impl State {
         let remarks = match remarks {
             Ok(remarks) => remarks,
             Err(error) => {
-                let left = self.back_out(workspace, objects, &journal, &error, progress)?;
+                let left =
+                    self.back_out(workspace, objects, &journal, &journal.record, progress)?;
                 return Err(recover::with_more(error, &workspace.root, &left));
             }
         };
@@ -96,8 +97,9 @@ impl State {
             &workspace.root,
             self.now(),
             &journal.verb,
-            shown,
+            shown.as_str(),
             Some(&journal.summary),
+            "ok",
         );
         let before = self.find(journal.before.as_str())?;
         let parts = parts::changed(&before.record, &journal.record);
@@ -110,6 +112,7 @@ impl State {
             pre_hash: before.hash(),
             post_hash: part::hash(seen.hash, &journal.record.parts),
             matches,
+            not_restored: Vec::new(),
             warnings,
         })
     }

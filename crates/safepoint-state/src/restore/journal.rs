@@ -86,6 +86,9 @@ pub(crate) struct Mutating {
     pub(crate) checkpoint: SnapshotId,
     /// Whether all it may touch is known.
     pub(crate) extent: Extent,
+    /// What it leads to, where that is known: only this is taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) wanted: Option<Box<Record>>,
 }
 
 /// How far a change reaches.
@@ -124,6 +127,12 @@ impl Journal {
     /// Where the journal of a workspace stands: there is never more than one.
     pub(crate) fn path(directory: &Path, workspace: &Path) -> PathBuf {
         directory.join(format!("{}.json", key(workspace)))
+    }
+
+    /// Whether it is of a change under a checkpoint, or of taking one back: nobody who only
+    /// reads ends that.
+    pub(crate) fn is_of_change(&self) -> bool {
+        self.mutating.is_some() || self.verb == super::recover::TAKE_BACK
     }
 
     /// The same, limited to this scope.

@@ -58,7 +58,7 @@ use journal::{PathText, Told};
 pub use parts::PartChange;
 pub(crate) use plan::{Plan, identical, renumber, spare};
 pub(crate) use put::{put_files, put_new_files};
-pub use recover::{End, Recovered, is_unfinished};
+pub use recover::{End, Recovered, Unfinished, is_unfinished};
 pub(crate) use shelf::{file as stash_file, with_what_was_taken};
 
 /// What is wanted.
@@ -91,6 +91,8 @@ pub struct Preview {
     pub changes: Vec<Change>,
     /// What would stay although the snapshot does not have it.
     pub kept: Vec<Note>,
+    /// What could not be brought back, and why.
+    pub not_restored: Vec<Note>,
     /// Databases and states that would change.
     pub parts: Vec<PartChange>,
     /// What would be written that is nowhere yet: files that are put together.
@@ -116,6 +118,8 @@ pub struct Restored {
     pub post_hash: Digest,
     /// Whether looking again found exactly what was wanted.
     pub matches: bool,
+    /// What was there before and could not be brought back, and why.
+    pub not_restored: Vec<Note>,
     /// What else is to be known.
     pub warnings: Vec<String>,
 }
@@ -154,6 +158,7 @@ impl State {
         writer.finish()?;
         self.refuse_empty(workspace, goal, &plan, (&now, &then))?;
         Ok(Preview {
+            not_restored: self.not_restored(workspace, goal, &scope, &plan)?,
             changes: plan.changes,
             kept: plan.kept,
             parts: self.part_changes(&objects, now.iter().zip(&then))?,
@@ -171,7 +176,8 @@ impl State {
         identities: &[Identity],
         progress: &Progress,
     ) -> Result<Restored, StateError> {
-        own::create(&workspace.root)?; // it may be gone altogether
+        let was_gone = workspace.root.symlink_metadata().is_err();
+        own::create(&workspace.root)?;
         let workspace = &workspace.without(&self.subjects_of(goal)?)?;
         let _held = self.hold(&workspace.root, Hold::Alone)?;
         self.refuse_unfinished(&workspace.root)?;
@@ -237,6 +243,10 @@ impl State {
         if let (Goal::Snapshot { snapshot, .. }, true) = (goal, scope.is_everything()) {
             after.record.root_mode = snapshot.record.root_mode.or(after.record.root_mode);
         }
+        if let (Goal::Without { action, .. }, true) = (goal, was_gone) {
+            let before = self.find(action.before.as_str())?;
+            after.record.root_mode = before.record.root_mode.or(after.record.root_mode);
+        }
         if !identities.is_empty() {
             after.record.sealed.clone_from(&wanted_secrets);
         }
@@ -257,7 +267,27 @@ impl State {
         let mut restored =
             self.carry_out(workspace, &objects, &plan, journal, secrets, progress)?;
         restored.warnings.splice(0..0, warnings);
+        restored.not_restored = self.not_restored(workspace, goal, &scope, &plan)?;
         Ok(restored)
+    }
+
+    /// What a goal wants back and cannot have: what no checkpoint holds, and what stays as it is.
+    fn not_restored(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+        scope: &Scope,
+        plan: &Plan,
+    ) -> Result<Vec<Note>, StateError> {
+        let mut notes = match goal {
+            Goal::Snapshot { snapshot, .. } => snapshot.record.lapsed(&workspace.root, scope),
+            Goal::Without { action, .. } => self.lapsed_by(action, &workspace.root)?,
+            Goal::Brought(_) => return Ok(Vec::new()),
+        };
+        notes.extend(plan.unrestored.iter().cloned());
+        notes.sort_by(|a, b| a.path.cmp(&b.path));
+        notes.dedup_by(|a, b| a.path == b.path);
+        Ok(notes)
     }
 
     fn scope_of(&self, goal: &Goal<'_>) -> Result<Scope, StateError> {
@@ -392,6 +422,7 @@ impl State {
                 git_head: None,
                 left_out: capture.left_out(),
                 sensitive: capture.sensitive(),
+                marks: capture.marks(&workspace.root),
                 sealed: Vec::new(),
                 special: capture.special(),
                 parts: Vec::new(),

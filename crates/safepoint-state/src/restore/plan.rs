@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
     /// What stays although the snapshot does not have it.
     pub(crate) kept: Vec<Note>,
+    /// What of that is not brought back to what it was.
+    pub(crate) unrestored: Vec<Note>,
     /// What else is to be known of what it does.
     pub(crate) remarks: Vec<String>,
     /// Whether something of the snapshot is not brought back because of that.
@@ -80,6 +82,7 @@ impl Plan {
         Self {
             changes: Vec::new(),
             kept: Vec::new(),
+            unrestored: Vec::new(),
             remarks: Vec::new(),
             incomplete: false,
             left: Left::default(),
@@ -107,11 +110,16 @@ impl Plan {
         }
         let mut kept = Vec::new();
         let mut incomplete = false;
+        let mut unrestored = Vec::new();
         let mut stay = |change: &Change, why: String| {
-            kept.push(Note {
+            let note = Note {
                 path: path::display(&change.path),
                 why,
-            });
+            };
+            if change.to.is_some() && change.is_notable() {
+                unrestored.push(note.clone());
+            }
+            kept.push(note);
         };
         let files: Vec<Change> = files
             .into_iter()
@@ -165,6 +173,7 @@ impl Plan {
         Self {
             changes,
             kept,
+            unrestored,
             remarks: Vec::new(),
             incomplete,
             left: Left::default(),

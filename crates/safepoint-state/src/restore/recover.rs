@@ -10,13 +10,14 @@ use super::journal::{Extent, Journal, Mutating, Phase, directory as journals};
 use super::{stage, workspace_of};
 use crate::StateError;
 use crate::lock::{self, Hold};
+use crate::mutate::Back;
 use crate::objects::Objects;
 use crate::path::{self, TreePath};
 use crate::restore::hold_git;
 use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{Action, Record};
-use crate::state::{State, Workspace};
+use crate::state::{Access, State, Workspace};
 
 /// What taking a change back is called.
 pub(super) const TAKE_BACK: &str = "take_back";
@@ -30,6 +31,15 @@ pub struct Recovered {
     pub summary: String,
     /// What became of it.
     pub end: End,
+}
+
+/// Something that was cut off.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    /// Where.
+    pub workspace: PathBuf,
+    /// What it was, in a sentence.
+    pub summary: String,
 }
 
 /// What became of a going back that was cut off.
@@ -57,6 +67,25 @@ pub fn is_unfinished(state: &Path) -> bool {
 }
 
 impl State {
+    /// What was cut off and has not been ended. Others that are still at work are not among it.
+    pub fn unfinished(&self) -> Result<Vec<Unfinished>, StateError> {
+        let mut unfinished = Vec::new();
+        for path in Journal::all(&self.journal_directory())? {
+            let Ok(journal) = Journal::read(&path) else {
+                continue; // its owner has just ended, or `recover` says what is wrong with it
+            };
+            let root = journal.workspace.to_path();
+            let held = lock::try_take(&self.lock_path(&root)?, Hold::Alone)?;
+            if held.is_some() && path.exists() {
+                unfinished.push(Unfinished {
+                    workspace: root,
+                    summary: journal.summary,
+                });
+            }
+        }
+        Ok(unfinished)
+    }
+
     /// Ends whatever was cut off by a crash. Others that are still at work are left alone.
     pub fn recover(&self) -> Result<Vec<Recovered>, StateError> {
         let mut recovered = Vec::new();
@@ -68,6 +97,9 @@ impl State {
                 Journal::read(&path)?;
                 continue;
             };
+            if self.access == Access::Reading && journal.is_of_change() {
+                continue;
+            }
             let root = journal.workspace.to_path();
             // A live owner holds the lock of its workspace.
             let Some(_held) = lock::try_take(&self.lock_path(&root)?, Hold::Alone)? else {
@@ -112,7 +144,13 @@ impl State {
                 let workspace = workspace_of(&journal)?;
                 let why = "it was cut off before it touched anything";
                 let checkpoint = &mutating.checkpoint;
-                self.record_failure(&workspace, &journal.action, checkpoint, why, false)?;
+                self.record_failure(
+                    &workspace,
+                    &journal.action,
+                    checkpoint,
+                    why,
+                    Back::Untouched,
+                )?;
             }
             journal.remove(&self.journal_directory())?;
             return Ok(Recovered {
@@ -165,13 +203,6 @@ impl State {
                 false => End::Changed(left),
             });
         }
-        if journal.verb == TAKE_BACK {
-            // A change reaches no further than its scope, and that is brought back whole.
-            let plan = self.secured_plan(workspace, objects, &journal, &[], progress)?;
-            fault::point("recover.planned");
-            self.carry_on(workspace, objects, &plan, journal, progress)?;
-            return Ok(End::Finished);
-        }
         let before = self.find(journal.before.as_str())?.record;
         let ends = (&before, &journal.record);
         let rest = self.secured_rest(workspace, objects, &journal, ends, progress)?;
@@ -187,8 +218,7 @@ impl State {
             }
             false => rest.changed,
         };
-        let error = StateError::Changed { paths: Vec::new() };
-        let mut left = self.back_out(workspace, objects, &journal, &error, progress)?;
+        let mut left = self.back_out(workspace, objects, &journal, &journal.record, progress)?;
         left.extend(changed);
         left.sort();
         left.dedup();
@@ -209,16 +239,19 @@ impl State {
             journal.remove(&self.journal_directory())?;
             return Ok(End::Finished);
         }
-        match mutating.extent {
-            Extent::Known => {
-                let error = StateError::Changed { paths: Vec::new() };
-                self.back_out(workspace, objects, journal, &error, progress)?;
+        match (mutating.extent, &mutating.wanted) {
+            (Extent::Known, Some(wanted)) => {
+                let left = self.back_out(workspace, objects, journal, wanted, progress)?;
                 let why = "it was cut off in the middle";
                 let checkpoint = &mutating.checkpoint;
-                self.record_failure(workspace, &journal.action, checkpoint, why, true)?;
-                Ok(End::TakenBack)
+                let back = Back::Taken { left: &left };
+                self.record_failure(workspace, &journal.action, checkpoint, why, back)?;
+                Ok(match left.is_empty() {
+                    true => End::TakenBack,
+                    false => End::Changed(left),
+                })
             }
-            Extent::Unknown => {
+            _ => {
                 self.record_unknown(workspace, objects, journal, mutating, progress)?;
                 Ok(End::Unknown)
             }
@@ -312,6 +345,8 @@ impl State {
             let journal = Journal::read(&path)?;
             records.push(journal.record);
             records.extend(journal.taking_back.map(|record| *record));
+            let wanted = journal.mutating.and_then(|mutating| mutating.wanted);
+            records.extend(wanted.map(|record| *record));
         }
         Ok(records)
     }
@@ -321,7 +356,7 @@ impl State {
         if self.is_cut_off(workspace) {
             return Err(StateError::Busy {
                 what: format!(
-                    "`{}` (a roll back was cut off there and could not be ended)",
+                    "`{}` (something was cut off there and could not be ended)",
                     workspace.display()
                 ),
             });

@@ -39,8 +39,10 @@ pub(crate) fn rescan(
         return Ok(None);
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = openat(CWD, request.workspace, flags, Mode::empty())
-        .map_err(|error| StateError::file("open", request.workspace, error))?;
+    let root = match openat(CWD, request.workspace, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        other => other.map_err(|error| StateError::file("open", request.workspace, error))?,
+    };
     let mut notes = known.notes;
     let outdated = |path: &TreePath| changed.iter().any(|changed| path::is_within(path, changed));
     notes.left_out.retain(|one| !outdated(&one.path));

@@ -36,8 +36,11 @@ fn scan_all(request: &Request<'_>, sink: &Sink<'_>) -> Result<Scan, StateError> 
     let mut torn = None;
     for round in 1..=ROUNDS {
         // A handle lists its directory once: every round needs a new one.
-        let root = openat(CWD, request.workspace, flags, Mode::empty())
-            .map_err(|error| StateError::file("open", request.workspace, error))?;
+        let root = match openat(CWD, request.workspace, flags, Mode::empty()) {
+            // Somebody has deleted it, and with it all that was in it.
+            Err(Errno::NOENT) => return Ok(Scan::default()),
+            other => other.map_err(|error| StateError::file("open", request.workspace, error))?,
+        };
         let walk = Walk {
             request,
             sink,

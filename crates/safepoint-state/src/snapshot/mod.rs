@@ -11,13 +11,16 @@ use serde::{Deserialize, Serialize};
 
 pub use id::SnapshotId;
 pub use table::{Action, COMPONENT, Selection, keep, taken_back};
-pub(crate) use table::{actions, delete, insert, insert_action, list, set_pinned, spend};
+pub(crate) use table::{
+    actions, all_actions, delete, insert, insert_action, list, set_pinned, spend,
+};
 pub use told::prove;
 pub(crate) use told::{
     Said, find, find_action, find_action_said, find_expired, find_said, is_recorded, of_action,
     of_snapshot, text_of,
 };
 
+use crate::omitted::OmittedMark;
 use crate::part::Part;
 use crate::tree::{Moment, Subtree};
 use crate::{ContentId, StateError};
@@ -104,6 +107,9 @@ pub struct Record {
     pub left_out: Vec<Note>,
     /// Which secrets were not captured.
     pub sensitive: Vec<Note>,
+    /// How what was left out looked, secrets too. Earlier records have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<OmittedMark>,
     /// Secrets that were captured, encrypted.
     pub sealed: Vec<Sealed>,
     /// Pipes, sockets and devices.

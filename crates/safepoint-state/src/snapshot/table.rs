@@ -333,6 +333,16 @@ pub(crate) fn actions(
     )?)
 }
 
+/// The actions of all workspaces, newest first.
+pub(crate) fn all_actions(sql: &mut dyn Sql, limit: u32) -> Result<Vec<Action>, StateError> {
+    Ok(query_all(
+        sql,
+        &format!("SELECT {ACTION_COLUMNS} FROM state_actions ORDER BY number DESC LIMIT ?1"),
+        &[Value::Integer(i64::from(limit))],
+        read_action,
+    )?)
+}
+
 fn path(row: &dyn Row, column: usize) -> Result<PathBuf, StoreError> {
     let bytes = row.bytes(column)?.unwrap_or_default();
     Ok(PathBuf::from(OsStr::from_bytes(bytes)))

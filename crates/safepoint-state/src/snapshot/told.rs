@@ -14,7 +14,7 @@ use safepoint_store::{Sql, StoreError};
 use safepoint_trail::{Trail, entry_at};
 use serde::Deserialize;
 
-use super::{Action, Record, Snapshot, SnapshotId, table};
+use super::{Action, Note, Record, Snapshot, SnapshotId, table};
 use crate::StateError;
 use crate::identity::Marks;
 use crate::state::stream;
@@ -39,6 +39,9 @@ pub(crate) struct Said {
     /// The one that it was restored in the place of.
     #[serde(default)]
     pub(crate) in_place_of: Option<String>,
+    /// What an action did that no checkpoint holds.
+    #[serde(default)]
+    pub(crate) unheld: Vec<Note>,
     /// Until when a checkpoint is kept; for ever without it.
     #[serde(default)]
     expiry: Option<Timestamp>,

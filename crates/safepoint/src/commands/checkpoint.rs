@@ -173,7 +173,10 @@ fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), C
         })
         .collect();
     for given in &arguments.state {
-        parts.push(outside::given_state(context, given)?);
+        let given = outside::given_state(context, given)?;
+        // A state that is named, and whose value is given, is named once.
+        parts.retain(|part| part.value.is_some() || part.subject != given.subject);
+        parts.push(given);
     }
     let outside_only = matches!(
         arguments.kind,

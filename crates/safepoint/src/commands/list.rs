@@ -1,12 +1,14 @@
 //! `safepoint list`: the checkpoints, the newest first.
 
+use std::path::Path;
+
 use safepoint_model::{Clock, Exit, text};
-use safepoint_state::{Origin, Selection, Snapshot};
+use safepoint_state::{Origin, Selection, Snapshot, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::checkpoint::expiry_text;
-use crate::console::{FAINT, Mode, STRONG, count};
+use crate::console::{FAINT, Mode, STRONG, count, name};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::settings::Size;
@@ -128,6 +130,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         false => Some(context.workspace()?.root),
     };
     let state = context.state()?;
+    if let Some(root) = &workspace {
+        refuse_missing(&state, root)?;
+    }
     let found = state.list(&Selection {
         workspace,
         limit: None,
@@ -148,10 +153,21 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     }
     let hidden = found.len() - found.iter().filter(wanted).count();
     let list = CheckpointList { checkpoints };
+    let all = arguments.all_workspaces;
     context.console.value(&list, |list| {
+        let line = |one: &Listed| line(one, all);
         list.checkpoints.iter().map(line).collect::<String>()
     })?;
-    if list.checkpoints.is_empty() && context.console.mode == Mode::Text {
+    if list.checkpoints.is_empty() && hidden > 0 && context.console.mode == Mode::Text {
+        let hidden = count(
+            hidden as u64,
+            "automatic checkpoint",
+            "automatic checkpoints",
+        );
+        context.console.say(&format!(
+            "nobody has asked for a checkpoint yet; there are {hidden}: add `--automatic`"
+        ));
+    } else if list.checkpoints.is_empty() && context.console.mode == Mode::Text {
         context
             .console
             .say("no checkpoints yet: `safepoint checkpoint` makes one");
@@ -164,7 +180,18 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn line(one: &Listed) -> String {
+/// Refuses a directory that is not there and of which nothing is known.
+pub(super) fn refuse_missing(state: &State, root: &Path) -> Result<(), CliError> {
+    match root.is_dir() || state.is_gone(root)? {
+        true => Ok(()),
+        false => Err(CliError::NotFound {
+            what: "directory",
+            name: root.display().to_string(),
+        }),
+    }
+}
+
+fn line(one: &Listed, with_workspace: bool) -> String {
     let mut marks = Vec::new();
     if one.pinned {
         marks.push("pinned");
@@ -185,8 +212,12 @@ fn line(one: &Listed) -> String {
         format!("  [{}]", text::line(&marks.join(", ")).text)
     };
     let reason = one.reason.as_deref().unwrap_or("");
+    let place = match with_workspace {
+        true => format!("{}  ", name(&one.workspace)),
+        false => String::new(),
+    };
     format!(
-        "{STRONG}{}{STRONG:#}  {:>14}  {:>10}  {}{FAINT}{marks}{FAINT:#}\n",
+        "{STRONG}{}{STRONG:#}  {:>14}  {:>10}  {place}{}{FAINT}{marks}{FAINT:#}\n",
         one.id,
         count(one.files, "file", "files"),
         Size(one.bytes).to_string(),

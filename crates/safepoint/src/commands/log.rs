@@ -5,8 +5,9 @@ use safepoint_state::{Action, State, StateError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::list::refuse_missing;
 use super::restoring::{ChangeDocument, documents, line};
-use crate::console::{BAD, FAINT, Mode, STRONG};
+use crate::console::{BAD, FAINT, Mode, STRONG, name};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -19,6 +20,9 @@ pub(crate) struct Arguments {
     /// At most so many
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// Of every workspace, not only of this one
+    #[arg(long)]
+    all_workspaces: bool,
 }
 
 /// What `log` prints.
@@ -33,6 +37,8 @@ struct ActionDocument {
     action_id: String,
     /// In which session, if in one.
     session_id: Option<String>,
+    /// The directory in which it happened.
+    workspace: String,
     /// The workspace of an agent whose directory this is.
     workspace_id: Option<String>,
     time: String,
@@ -58,12 +64,21 @@ struct ActionDocument {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let workspace = context.workspace()?;
-    let state = context.state()?;
-    let place = context.place_of(&workspace.root, state.trail())?;
+    let (place, found, state) = match arguments.all_workspaces {
+        true => {
+            let state = context.state()?;
+            (None, state.all_actions(arguments.limit)?, state)
+        }
+        false => {
+            let root = context.workspace()?.root;
+            let state = context.state()?;
+            refuse_missing(&state, &root)?;
+            let place = context.place_of(&root, state.trail())?;
+            (place, state.actions(&root, arguments.limit)?, state)
+        }
+    };
     let place = place.map(|id| id.to_string());
-    let actions = state
-        .actions(&workspace.root, arguments.limit)?
+    let actions = found
         .iter()
         .map(|action| document(&state, action, place.as_deref()))
         .collect::<Result<Vec<_>, _>>()?;
@@ -74,8 +89,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         return Ok(Exit::Done);
     }
     let log = ActionLog { actions };
-    let graph = arguments.graph;
-    context.console.value(&log, |log| show(log, graph))?;
+    let (graph, all) = (arguments.graph, arguments.all_workspaces);
+    context.console.value(&log, |log| show(log, graph, all))?;
     if log.actions.is_empty() && context.console.mode == Mode::Text {
         context
             .console
@@ -111,6 +126,7 @@ fn document(
     Ok(ActionDocument {
         action_id: action.id.to_string(),
         session_id: action.session.clone(),
+        workspace: action.workspace.display().to_string(),
         workspace_id: place.map(str::to_owned),
         time: action.time.to_string(),
         action: action.action.clone(),
@@ -125,7 +141,7 @@ fn document(
     })
 }
 
-fn show(log: &ActionLog, graph: bool) -> String {
+fn show(log: &ActionLog, graph: bool, all: bool) -> String {
     const SHOWN: usize = 8;
     let mut shown = String::new();
     for (place, action) in log.actions.iter().enumerate() {
@@ -152,6 +168,9 @@ fn show(log: &ActionLog, graph: bool) -> String {
             text::line(&action.outcome).text,
         ));
         shown.push_str(&format!("{rail}  {}\n", text::line(&action.summary).text));
+        if all {
+            shown.push_str(&format!("{rail}  in {}\n", name(&action.workspace)));
+        }
         if let (true, Some(undoes)) = (graph, &action.undoes) {
             shown.push_str(&format!("{rail}  {FAINT}takes back {undoes}{FAINT:#}\n"));
         }

@@ -261,7 +261,7 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
 }
 
 impl Flags {
-    /// Those of a change under a checkpoint: what its checkpoint is, it says itself.
+    /// Those of something that starts no program of its own.
     pub(crate) fn of_session(session: Option<String>) -> Self {
         Self {
             checkpoint: None,
@@ -275,6 +275,14 @@ impl Flags {
             declare: Vec::new(),
             permit: None,
             no_fence: true,
+        }
+    }
+
+    /// Those of a change that may start programs, which then run behind the fence.
+    pub(crate) fn of_change(session: Option<String>) -> Self {
+        Self {
+            no_fence: false,
+            ..Self::of_session(session)
         }
     }
 

@@ -32,11 +32,13 @@ pub(crate) struct RestoreReply {
     left_alone: Vec<ActionName>,
     /// What changed.
     changes_reverted: Vec<ChangeDocument>,
+    /// What was there before and could not be brought back, and why.
+    not_restored: Vec<super::checkpoint::NoteDocument>,
     verification: Verification,
     warnings: Vec<String>,
     /// What can be done next.
     next_actions: Vec<String>,
-    /// 1 when looking again found exactly what was wanted.
+    /// 1 when looking again found exactly what was wanted, and nothing is missing that no checkpoint holds.
     confidence: f64,
     /// Where to see that it is so.
     evidence_anchors: Vec<String>,
@@ -132,6 +134,8 @@ pub(crate) struct PlanReply {
     changes: Vec<ChangeDocument>,
     /// What would stay although the checkpoint does not have it.
     kept: Vec<super::checkpoint::NoteDocument>,
+    /// What could not be brought back, and why.
+    not_restored: Vec<super::checkpoint::NoteDocument>,
     /// What would change in each file.
     diff: String,
 }
@@ -223,9 +227,14 @@ fn reply(
             checkpoint_hash: hash(target.hash()),
             matches: restored.matches,
         },
+        not_restored: restored.not_restored.iter().map(Into::into).collect(),
         warnings: restored.warnings.clone(),
         next_actions: vec![way_on(goal, restored)],
-        confidence: if restored.matches { 1.0 } else { 0.5 },
+        confidence: match (restored.matches, restored.not_restored.is_empty()) {
+            (true, true) => 1.0,
+            (true, false) => 0.8,
+            (false, _) => 0.5,
+        },
         evidence_anchors: anchors,
         assumptions: Vec::new(),
         action_id: restored.action.to_string(),
@@ -248,14 +257,19 @@ fn show(reply: &RestoreReply) -> String {
     let nothing = reply.changes_reverted.is_empty();
     let what = match (&reply.restored_to, &reply.taken_back) {
         (Some(id), _) => format!("rolled back to {STRONG}{id}{STRONG:#}"),
+        (None, Some(action)) if nothing && !reply.not_restored.is_empty() => {
+            format!("nothing that a checkpoint holds of {}", action.shown())
+        }
         (None, Some(action)) if nothing => format!("nothing to take back of {}", action.shown()),
         (None, Some(action)) => format!("taken back {}", action.shown()),
         (None, None) => "taken back".to_owned(),
     };
-    let (style, verdict) = if reply.verification.matches {
-        (GOOD, "verified")
-    } else {
-        (BAD, "not identical")
+    // Only what was looked at is verified.
+    let (style, verdict) = match (reply.verification.matches, reply.not_restored.is_empty()) {
+        (true, true) => (GOOD, "verified"),
+        (true, false) if nothing && reply.taken_back.is_some() => (BAD, "not taken back"),
+        (true, false) => (BAD, "verified in part"),
+        (false, _) => (BAD, "not identical"),
     };
     let number = count(reply.changes_reverted.len() as u64, "path", "paths");
     shown.push_str(&format!("{style}{verdict}{style:#}  {what}, {number}\n"));
@@ -263,6 +277,7 @@ fn show(reply: &RestoreReply) -> String {
         shown.push_str(&line(change));
     }
     more(&mut shown, reply.changes_reverted.len());
+    not_restored(&mut shown, &reply.not_restored);
     kept(&mut shown, &reply.left_alone);
     for next in &reply.next_actions {
         shown.push_str(&format!("  {FAINT}{next}{FAINT:#}\n"));
@@ -280,6 +295,14 @@ fn more(shown: &mut String, total: usize) {
             total - MOST_SHOWN
         ));
     }
+}
+
+/// What could not be brought back, and why.
+fn not_restored(shown: &mut String, notes: &[super::checkpoint::NoteDocument]) {
+    for note in notes.iter().take(MOST_SHOWN) {
+        shown.push_str(&format!("  {BAD}not restored{BAD:#}  {}\n", note.shown()));
+    }
+    more(shown, notes.len());
 }
 
 /// What came later and was left alone, and how it would be taken back.
@@ -341,6 +364,7 @@ fn show_plan(
             }))
             .collect(),
         kept: preview.kept.iter().map(Into::into).collect(),
+        not_restored: preview.not_restored.iter().map(Into::into).collect(),
         diff,
     };
     context.console.value(&reply, |reply| {
@@ -355,6 +379,7 @@ fn show_plan(
         for note in &reply.kept {
             shown.push_str(&format!("  stays     {}\n", note.shown()));
         }
+        not_restored(&mut shown, &reply.not_restored);
         kept(&mut shown, &reply.left_alone);
         shown.push_str(&reply.diff);
         shown

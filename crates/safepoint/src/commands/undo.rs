@@ -36,9 +36,14 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Some(prefix) => (state.find_action(prefix)?, Beside::default()),
         None => {
             // What happened since the last checkpoint is the last thing that happened.
+            let is_gone = state.is_gone(&workspace.root)?;
             observe(&state, &workspace)?;
             let actions = state.actions(&workspace.root, LOOKED_AT)?;
-            let (last, newer) = last_of(&actions, &workspace.root)?;
+            let (last, newer) = match actions.first().filter(|_| is_gone) {
+                // Who asks after the whole directory was deleted wants it back.
+                Some(newest) if newest.is_observed() => (newest, Vec::new()),
+                _ => last_of(&actions, &workspace.root)?,
+            };
             let last = state.find_action(last.id.as_str())?; // as the trail tells of it
             (last, Beside::new(&newer))
         }

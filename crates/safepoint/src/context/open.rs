@@ -9,7 +9,7 @@ use safepoint_control::pass::Desk;
 use safepoint_model::WorkspaceId;
 use safepoint_progress::{Presence, Progress};
 use safepoint_state::git::Git;
-use safepoint_state::{End, State};
+use safepoint_state::{Access, End, State};
 use safepoint_store::{Blobs, Depot, Options, Store};
 use safepoint_trail::{LostStore, Surroundings, Trail};
 
@@ -144,8 +144,19 @@ impl Context {
             actor: self.actor()?,
             variables: self.environment.variables(),
         };
-        let state = State::open(trail, around)?;
-        for recovered in state.recover()? {
+        let state = State::open(trail, around)?.with_access(self.access);
+        let recovered = state.recover()?;
+        if self.access == Access::Reading && !self.told_unfinished {
+            self.told_unfinished = true;
+            for unfinished in state.unfinished()? {
+                let place = unfinished.workspace.display();
+                self.console.warn(&format!(
+                    "`{}` was cut off in `{place}`, and what it wrote may still be there: `safepoint checkpoint`, or any command that writes, takes it back",
+                    unfinished.summary
+                ));
+            }
+        }
+        for recovered in recovered {
             let place = recovered.workspace.display().to_string();
             let what = recovered.summary;
             match recovered.end {

@@ -121,8 +121,7 @@ impl Context {
 
     /// The workspace: the directory that was named, or the nearest one upwards that is one.
     pub(crate) fn workspace(&self) -> Result<Workspace, CliError> {
-        let start =
-            std::fs::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        let start = real_path(&self.directory);
         let root = if self.directory_is_named {
             start
         } else {
@@ -216,4 +215,22 @@ impl Context {
         }
         Ok(start.to_owned())
     }
+}
+
+/// A path without links, as far as it is there: a directory that was deleted keeps its name.
+fn real_path(path: &Path) -> PathBuf {
+    let mut missing = Vec::new();
+    for above in path.ancestors() {
+        if let Ok(real) = std::fs::canonicalize(above) {
+            return missing
+                .iter()
+                .rev()
+                .fold(real, |real, name| real.join(name));
+        }
+        match above.file_name() {
+            Some(name) => missing.push(name.to_owned()),
+            None => break,
+        }
+    }
+    path.to_owned()
 }

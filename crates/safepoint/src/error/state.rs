@@ -185,6 +185,18 @@ pub(super) fn explain(error: &StateError) -> Explanation {
                 "everything is as it was, and the checkpoint is still good; `--keep-failed` keeps such a change",
             ),
         ),
+        StateError::StillThere { error, paths, .. } => {
+            let (code, location, _) = explain(error);
+            let suggestion = match paths.is_empty() {
+                false => {
+                    "`changes` lists it, and `rollback_command` brings back what was there before"
+                }
+                true => {
+                    "`safepoint diff` shows what changed; `safepoint checkpoint`, or any command that writes, tries again"
+                }
+            };
+            (code, location, hint(suggestion))
+        }
         StateError::SideEffects { paths } => (
             Code::ConstraintViolated,
             paths.first().cloned(),

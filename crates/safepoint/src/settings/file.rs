@@ -2,6 +2,7 @@
 //! or the managed one.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use safepoint_model::{Span, yaml};
@@ -82,7 +83,12 @@ impl File {
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, CliError> {
         let text = match regular::read_text(path, LARGEST) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            // Below a file there is none either.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(None);
+            }
             Err(error) => {
                 return Err(CliError::File {
                     action: "read",

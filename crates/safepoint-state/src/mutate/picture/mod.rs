@@ -97,7 +97,14 @@ impl<'a> Picture<'a> {
             ));
         }
         match operation {
-            Operation::Edit { changes } => self.edit(place, changes),
+            Operation::Edit {
+                changes: Some(changes),
+            } => self.edit(place, changes),
+            Operation::Edit { changes: None } => Err(inapplicable(
+                place,
+                "`changes` is missing, so it is not said what to edit",
+                "say it: `\"changes\": [{\"old\": \"a\", \"new\": \"b\"}]`",
+            )),
             Operation::Write {
                 content,
                 base64,

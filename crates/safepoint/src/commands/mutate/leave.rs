@@ -1,16 +1,19 @@
 //! Leave to make a change: it passes like any other action.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
+use std::process::{Child, Command};
 
 use safepoint_authority::Denial;
 use safepoint_control::ControlError;
-use safepoint_control::pass::{Answer, Leave, Passage, Proposal};
-use safepoint_state::mutate::{AskLeave, Given};
-use safepoint_state::{Snapshot, StateError};
+use safepoint_control::pass::{Act, Answer, Leave, Passage, Proposal, ProposedChange};
+use safepoint_state::StateError;
+use safepoint_state::mutate::{AskLeave, Covering, Given};
 
 /// Asks the passage once it is known that the change could be made.
 pub(super) struct Asking<'a> {
     pub(super) passage: &'a Passage<'a>,
+    pub(super) change: ProposedChange<'a>,
     pub(super) proposal: &'a Proposal,
     pub(super) answer: RefCell<Option<Said>>,
 }
@@ -23,17 +26,25 @@ pub(super) enum Said {
 }
 
 impl AskLeave for Asking<'_> {
-    fn ask(&self, _checkpoint: &Snapshot) -> Result<Given, StateError> {
+    fn ask(&self, covering: &Covering) -> Result<Given, StateError> {
+        let mut proposal = self.proposal.clone();
+        if let Act::Change {
+            covering: known, ..
+        } = &mut proposal.act
+        {
+            *known = Some(Box::new(covering.clone()));
+        }
         let refuse = |said: Said, why: String| {
             *self.answer.borrow_mut() = Some(said);
             Err(StateError::NoLeave { why })
         };
-        match self.passage.ask(self.proposal) {
+        match self.passage.ask(&proposal) {
             Ok(Answer::Leave(leave)) => {
                 let given = Given {
                     action: leave.action_id.clone(),
                     session: Some(leave.session_id.to_string()),
                     decision: leave.decision().to_owned(),
+                    variables: Some(leave.variables().to_vec()),
                 };
                 *self.answer.borrow_mut() = Some(Said::Leave(leave));
                 Ok(given)
@@ -46,6 +57,21 @@ impl AskLeave for Asking<'_> {
                 let why = error.to_string();
                 refuse(Said::Failed(Box::new(error)), why)
             }
+        }
+    }
+    fn changed_paths(&self) -> Result<Vec<PathBuf>, StateError> {
+        let paths = self.passage.changed_by_commands(&self.change);
+        paths.map_err(|error| {
+            let why = error.to_string();
+            *self.answer.borrow_mut() = Some(Said::Failed(Box::new(error)));
+            StateError::NoLeave { why }
+        })
+    }
+
+    fn start(&self, command: Command) -> std::io::Result<Child> {
+        match &*self.answer.borrow() {
+            Some(Said::Leave(leave)) => self.passage.start_for_change(leave, command),
+            _ => Err(std::io::Error::other("the change has no leave")),
         }
     }
 }

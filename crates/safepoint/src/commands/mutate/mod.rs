@@ -10,10 +10,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use safepoint_control::pass::Stdin;
+use safepoint_control::pass::{ProposedChange, Stdin};
 use safepoint_model::{Exit, Span};
 use safepoint_state::mutate::{
-    Beside, Failed, FailedCheck, Mutated, Mutation, Outcome, Step, operation,
+    Beside, Failed, FailedCheck, Mutated, Mutation, Operation, Outcome, Step, operation,
 };
 use safepoint_state::scope::Scope;
 use safepoint_state::{
@@ -64,12 +64,13 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         target: arguments.target.clone().unwrap_or_default(),
         operation: String::new(),
         checkpoint: arguments.checkpoint.clone().unwrap_or_default(),
+        anchors: Vec::new(),
     };
     let (mutated, room) = match change(context, arguments, &mut told) {
         Ok(done) => done,
         Err(failure) => {
             let (error, failed) = *failure;
-            let mut reply = reply::of_failure(&told, &error, failed.as_deref())?;
+            let mut reply = reply::of_failure(context, &told, &error, failed.as_deref())?;
             if let CliError::Denied(denial) = &error {
                 reply.insert("denial".to_owned(), serde_json::to_value(denial)?);
             }
@@ -110,6 +111,7 @@ pub(crate) fn of_workflow(
         target: String::new(),
         operation: String::new(),
         checkpoint: String::new(),
+        anchors: Vec::new(),
     };
     match change(context, &arguments, &mut told) {
         Ok((mutated, _)) if mutated.verdict.outcome() == Outcome::Pass => Ok(()),
@@ -126,6 +128,8 @@ struct Told {
     target: String,
     operation: String,
     checkpoint: String,
+    /// Where to see what it did.
+    anchors: Vec<String>,
 }
 
 /// Why a change was not made, and how far it had come.
@@ -137,16 +141,19 @@ fn change(
     told: &mut Told,
 ) -> Result<(Mutated, Room), Failure> {
     let plain = |error: CliError| -> Failure { Box::new((error, None)) };
-    let steps = read_steps(context, arguments).map_err(plain)?;
+    let text = outside::text_or_file(context, &arguments.operation).map_err(plain)?;
+    told.operation = description(&text);
+    let steps = read_steps(&text, arguments).map_err(plain)?;
     told.target = names(&steps);
     told.operation = sentence(&steps);
+    told.anchors = anchors(&steps, arguments.verify.as_deref());
     let mut subjects = BTreeMap::new();
     for target in steps.iter().filter_map(|step| step.target.as_ref()) {
         if let Some(subject) = outside::subject(context, target).map_err(plain)? {
             subjects.insert(target.clone(), subject);
         }
     }
-    let flags = Flags::of_session(arguments.session.clone());
+    let flags = Flags::of_change(arguments.session.clone());
     let room = Room::open(context, &flags).map_err(plain)?;
     let Room {
         state,
@@ -167,17 +174,24 @@ fn change(
     let here = outside::here(context);
     let passage = room.passage();
     let variables = context.environment.variables();
-    let act = passage.change(&steps, arguments.verify.as_deref(), &here, &variables);
+    let change = ProposedChange {
+        steps: &steps,
+        check: arguments.verify.as_deref(),
+        here: &here,
+        variables: &variables,
+    };
+    let act = passage.change(&change);
     let act = act.map_err(|error| plain(error.into()))?;
     let proposal = room.proposal(context, &flags, act, Stdin::Empty);
     let asking = Asking {
         passage: &passage,
+        change,
         proposal: &proposal.map_err(plain)?,
         answer: RefCell::new(None),
     };
     let mutation = Mutation {
         checkpoint: &told.checkpoint,
-        steps,
+        steps: steps.clone(),
         here: &here,
         subjects,
         check: arguments.verify.as_deref(),
@@ -221,9 +235,38 @@ fn change(
     }
 }
 
-fn read_steps(context: &Context, arguments: &Arguments) -> Result<Vec<Step>, CliError> {
-    let text = outside::text_or_file(context, &arguments.operation)?;
-    let mut steps = operation::read(&text).map_err(|error| CliError::Invalid {
+/// What an operation says of itself, though it may be wrong otherwise.
+fn description(text: &[u8]) -> String {
+    let value: Option<serde_json::Value> = serde_json::from_slice(text).ok();
+    let text = value.as_ref().and_then(|it| it.get("description"));
+    text.and_then(|it| it.as_str())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// The programs by which it can be seen what a change did.
+fn anchors(steps: &[Step], check: Option<&str>) -> Vec<String> {
+    let one = |step: &Step| match &step.operation {
+        Operation::Command { argv, .. } => Some(format!("command:{}", argv.join(" "))),
+        Operation::Sql { .. } => {
+            let target = step.target.as_deref().unwrap_or_default();
+            let program = match target.split(':').next().unwrap_or_default() {
+                "sqlite" => "sqlite3",
+                "mysql" | "mariadb" => "mariadb",
+                _ => "psql",
+            };
+            Some(format!("command:{program}:schema_after"))
+        }
+        _ => None,
+    };
+    let steps = steps.iter().filter_map(one);
+    steps
+        .chain(check.map(|line| format!("command:{line}")))
+        .collect()
+}
+
+fn read_steps(text: &[u8], arguments: &Arguments) -> Result<Vec<Step>, CliError> {
+    let mut steps = operation::read(text).map_err(|error| CliError::Invalid {
         message: format!("`--operation`: {error}"),
         suggestion: "for example `{\"type\": \"edit\", \"changes\": [{\"old\": \"a\", \"new\": \"b\"}]}`; docs/mutate.md describes all",
     })?;

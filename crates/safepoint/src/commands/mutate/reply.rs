@@ -65,16 +65,21 @@ struct NewState {
 }
 
 pub(super) fn of_failure(
+    context: &Context,
     told: &Told,
     error: &CliError,
     failed: Option<&Failed>,
 ) -> Result<Map<String, Value>, CliError> {
     let previous = failed.map_or(&[][..], |failed| &failed.previous);
     let action = failed.and_then(|failed| failed.action.as_ref());
+    let before = failed.and_then(|failed| failed.before.as_ref());
+    let standing = failed.map_or(&[][..], |failed| &failed.standing);
     let reply = MutateReply {
         success: false,
         target: told.target.clone(),
-        operation: format!("{} (FAILED)", told.operation),
+        operation: format!("{} (FAILED)", told.operation)
+            .trim_start()
+            .to_owned(),
         previous_state: PreviousState {
             snapshot: states(previous),
             captured_at: time(failed.and_then(|failed| failed.captured)),
@@ -88,14 +93,17 @@ pub(super) fn of_failure(
             content: format!("Mutation failed: {error}"),
         },
         checkpoint_id: told.checkpoint.clone(),
-        rollback_command: "N/A - mutation did not complete".to_owned(),
-        evidence_anchors: action
-            .map(|action| format!("tool:bash:safepoint trail list --action {action}"))
+        rollback_command: match (standing, before) {
+            ([_, ..], Some(before)) => way_back::of_standing(context, before, standing),
+            _ => "N/A - mutation did not complete".to_owned(),
+        },
+        evidence_anchors: [error_anchor(error)]
             .into_iter()
+            .chain(action.map(|action| format!("tool:bash:safepoint trail list --action {action}")))
             .collect(),
         action_id: action.map(ToString::to_string),
-        before_checkpoint_id: None,
-        changes: Vec::new(),
+        before_checkpoint_id: before.map(|before| before.id.to_string()),
+        changes: documents(standing),
         side_effects: Vec::new(),
         verification: failed.and_then(|it| it.verdict.as_ref()).map(Into::into),
         confidence: 0.0,
@@ -105,6 +113,14 @@ pub(super) fn of_failure(
     match serde_json::to_value(reply)? {
         Value::Object(fields) => Ok(fields),
         _ => Ok(Map::new()),
+    }
+}
+
+/// What went wrong, as evidence.
+fn error_anchor(error: &CliError) -> String {
+    match error.problem().name {
+        "TARGET_LOCKED" => "error:file_locked".to_owned(),
+        name => format!("error:{}", name.to_ascii_lowercase()),
     }
 }
 
@@ -122,6 +138,7 @@ pub(super) fn of_change(
         change: "modified",
     }));
     let mut anchors = mutated.lines.clone();
+    anchors.extend(told.anchors.iter().cloned());
     anchors.extend([
         format!("tool:bash:safepoint trail list --action {}", mutated.action),
         format!("tool:bash:safepoint verify {}", mutated.action),

@@ -1,10 +1,12 @@
 //! The command that takes a change back, written so that a shell reads exactly that.
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use safepoint_model::text;
 use safepoint_state::mutate::Mutated;
-use safepoint_state::{Workspace, path};
+use safepoint_state::tree::Change;
+use safepoint_state::{Snapshot, Workspace, path};
 
 use super::difference::is_git;
 use crate::context::Context;
@@ -15,19 +17,8 @@ const MOST_PATHS: usize = 50;
 
 /// The command that brings back what was there before, as it can be pasted into a shell.
 pub(super) fn command(context: &Context, workspace: &Workspace, mutated: &Mutated) -> String {
-    let mut words = vec![program(context)];
-    if context.settings.store.origin == SettingOrigin::Flag {
-        words.push(b"--store".to_vec());
-        words.push(context.settings.store.value.to_string().into_bytes());
-    }
-    words.push(b"-C".to_vec());
-    words.push(workspace.root.as_os_str().as_bytes().to_vec());
-    let mut named: Vec<&[u8]> = Vec::new();
-    for change in &mutated.changes {
-        if !named.iter().any(|it| path::is_within(&change.path, it)) {
-            named.push(&change.path);
-        }
-    }
+    let mut words = beginning(context, &workspace.root);
+    let named = named(&mutated.changes);
     // A roll back that names nothing would be of everything.
     let nothing = named.is_empty() && mutated.parts.is_empty();
     // A shell takes the line break from the end of what it puts in place of `$(…)`.
@@ -36,18 +27,52 @@ pub(super) fn command(context: &Context, workspace: &Workspace, mutated: &Mutate
         words.push(b"undo".to_vec());
         words.push(mutated.action.to_string().into_bytes());
     } else {
-        words.push(b"rollback".to_vec());
-        words.push(mutated.before.id.to_string().into_bytes());
-        if mutated.before.expiry != safepoint_model::Expiry::Never {
-            words.push(b"--expired".to_vec());
-        }
-        words.push(b"--".to_vec());
-        words.extend(named.into_iter().map(|name| [b"./", name].concat()));
+        words.extend(roll_back(&mutated.before, &named));
         let parts = mutated.parts.iter().map(|part| part.to.subject.name());
         words.extend(parts.map(String::into_bytes));
     }
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")
+}
+
+/// The command that takes back what is still there of a change that failed.
+pub(super) fn of_standing(context: &Context, before: &Snapshot, standing: &[Change]) -> String {
+    let mut words = beginning(context, &before.workspace);
+    words.extend(roll_back(before, &named(standing)));
+    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    quoted.join(" ")
+}
+
+fn beginning(context: &Context, root: &Path) -> Vec<Vec<u8>> {
+    let mut words = vec![program(context)];
+    if context.settings.store.origin == SettingOrigin::Flag {
+        words.push(b"--store".to_vec());
+        words.push(context.settings.store.value.to_string().into_bytes());
+    }
+    words.push(b"-C".to_vec());
+    words.push(root.as_os_str().as_bytes().to_vec());
+    words
+}
+
+/// The paths of changes, without those below others.
+fn named(changes: &[Change]) -> Vec<&[u8]> {
+    let mut named: Vec<&[u8]> = Vec::new();
+    for change in changes {
+        if !named.iter().any(|it| path::is_within(&change.path, it)) {
+            named.push(&change.path);
+        }
+    }
+    named
+}
+
+fn roll_back(before: &Snapshot, named: &[&[u8]]) -> Vec<Vec<u8>> {
+    let mut words = vec![b"rollback".to_vec(), before.id.to_string().into_bytes()];
+    if before.expiry != safepoint_model::Expiry::Never {
+        words.push(b"--expired".to_vec());
+    }
+    words.push(b"--".to_vec());
+    words.extend(named.iter().map(|name| [b"./", *name].concat()));
+    words
 }
 
 /// `safepoint`, if that is this program for the shell, and its whole path otherwise.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use safepoint_authority::Denial;
-use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, Stdin};
+use safepoint_authority::{Denial, Understanding};
+use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, StartsPrograms, Stdin};
 use safepoint_control::{Doing, OnFailure, Workflow, WorkflowStep};
 use safepoint_gates::Decision;
 use safepoint_model::{Exit, SessionId, text};
@@ -271,7 +271,9 @@ fn request(
     let act = Act::Change {
         tool: "mutate",
         operations: Vec::new(),
-        deeds: Vec::new(),
+        understood: Understanding::default(),
+        programs: StartsPrograms::No,
+        covering: None,
     };
     let proposal = room.proposal(context, &arguments.flags, act, Stdin::Empty)?;
     if arguments.flags.dry_run {

@@ -1,0 +1,224 @@
+//! What no checkpoint holds, and whether it has gone or changed since.
+//!
+//! A checkpoint keeps a mark of each entry that it left out: of a file its mode, size and time,
+//! of a directory a digest over the times of its upper directories. No content is read, so a
+//! secret leaves no trace. A file that is rewritten deep inside a directory does not show.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+
+use rustix::fs::{FileType, lstat};
+use serde::{Deserialize, Serialize};
+
+use crate::part::Subject;
+use crate::path::{self, TreePath};
+use crate::scan::stat::Found;
+use crate::scope::{Cover, Scope, unescape};
+use crate::snapshot::{Action, Note, Record};
+use crate::state::State;
+use crate::{ContentId, StateError, snapshot};
+
+/// So many directories inside one that is left out are listed.
+const MAX_LISTED_DIRECTORIES: usize = 64;
+/// So many directories inside one that is left out are looked at.
+const MAX_SEEN_DIRECTORIES: usize = 1024;
+/// So many entries are marked; of more it is only known whether they are there.
+const MAX_MARKS: usize = 4096;
+/// So many entries are told of an action.
+pub(crate) const MAX_TOLD: usize = 1000;
+
+/// How an entry that was left out looked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OmittedMark {
+    /// Where; what is not UTF-8 is escaped.
+    pub path: String,
+    /// Its mark.
+    pub mark: String,
+}
+
+/// What became of an entry that no checkpoint holds.
+#[derive(Clone, Copy)]
+enum Lapse {
+    Gone,
+    Changed,
+    Made,
+}
+
+impl Lapse {
+    fn note(self, note: &Note) -> Note {
+        let what = match self {
+            Self::Gone => "it is gone",
+            Self::Changed => "it has changed",
+            Self::Made => "it is new, and stays",
+        };
+        Note {
+            path: note.path.clone(),
+            why: format!("{what}; no checkpoint holds it: {}", note.why),
+        }
+    }
+}
+
+/// The marks of what was left out of a capture of `root`.
+pub(crate) fn marks<'n>(root: &Path, notes: impl Iterator<Item = &'n Note>) -> Vec<OmittedMark> {
+    let marked = notes.take(MAX_MARKS).filter_map(|note| {
+        let mark = mark_of(&root.join(path::as_path(&unescape(&note.path))))?;
+        Some(OmittedMark {
+            path: note.path.clone(),
+            mark,
+        })
+    });
+    marked.collect()
+}
+
+/// The mark of what is at a path; `None` where nothing is.
+fn mark_of(full: &Path) -> Option<String> {
+    let found = Found::of(&lstat(full).ok()?);
+    let time = |found: &Found| format!("{}.{:09}", found.modified.seconds, found.modified.nanos);
+    Some(match found.kind {
+        FileType::Directory => format!("directory {}", directory_digest(full, &time)),
+        FileType::RegularFile => {
+            format!("file {:o} {} {}", found.mode, found.size, time(&found))
+        }
+        _ => format!("other {}", time(&found)),
+    })
+}
+
+/// The digest of the upper directories below `top`, level by level.
+fn directory_digest(top: &Path, time: &dyn Fn(&Found) -> String) -> ContentId {
+    let mut text = Vec::new();
+    let mut waiting = VecDeque::from([TreePath::new()]);
+    let (mut seen, mut listed) = (0, 0);
+    while let Some(directory) = waiting.pop_front() {
+        let full = top.join(path::as_path(&directory));
+        let Ok(stat) = lstat(&full) else { continue };
+        let found = Found::of(&stat);
+        text.extend_from_slice(&directory);
+        text.extend_from_slice(format!("\0{:o} {}\n", found.mode, time(&found)).as_bytes());
+        seen += 1;
+        if seen >= MAX_SEEN_DIRECTORIES {
+            break;
+        }
+        if listed >= MAX_LISTED_DIRECTORIES {
+            continue;
+        }
+        listed += 1;
+        let mut below = Vec::new();
+        for entry in std::fs::read_dir(&full).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let name = std::os::unix::ffi::OsStrExt::as_bytes(&*entry.file_name()).to_vec();
+                below.push(path::join(&directory, &name));
+            }
+        }
+        below.sort();
+        waiting.extend(below.into_iter().take(MAX_SEEN_DIRECTORIES));
+    }
+    ContentId::of(&text)
+}
+
+impl Record {
+    /// What it left out, by path.
+    fn omitted(&self) -> BTreeMap<&str, &Note> {
+        let notes = self.left_out.iter().chain(&self.sensitive);
+        // The files of a database that is captured by itself come back with it.
+        let is_unheld = |note: &&Note| {
+            let mut named = unescape(&note.path);
+            for end in [b"-wal".as_slice(), b"-shm", b"-journal"] {
+                if let Some(file) = named.strip_suffix(end) {
+                    named = file.to_vec();
+                }
+            }
+            !self.parts.iter().any(|part| match &part.subject {
+                Subject::Database { address, .. } => address
+                    .file()
+                    .is_some_and(|file| file.ends_with(path::as_path(&named))),
+                _ => false,
+            })
+        };
+        notes
+            .filter(is_unheld)
+            .map(|note| (note.path.as_str(), note))
+            .collect()
+    }
+
+    fn mark(&self, path: &str) -> Option<&str> {
+        let found = self.marks.iter().find(|mark| mark.path == path);
+        found.map(|mark| mark.mark.as_str())
+    }
+
+    /// What became of an entry that it left out: nothing, as far as its mark tells.
+    fn lapse(&self, root: &Path, note: &Note) -> Option<Lapse> {
+        let full = root.join(path::as_path(&unescape(&note.path)));
+        match (self.mark(&note.path), mark_of(&full)) {
+            (_, None) => Some(Lapse::Gone),
+            (Some(then), Some(now)) if then != now => Some(Lapse::Changed),
+            _ => None,
+        }
+    }
+
+    /// What it left out in `scope` that is gone or changed now.
+    pub(crate) fn lapsed(&self, root: &Path, scope: &Scope) -> Vec<Note> {
+        let in_scope = |note: &&Note| scope.cover(&unescape(&note.path)) == Cover::Everything;
+        let all = self.omitted().into_values().filter(in_scope);
+        all.filter_map(|note| Some(self.lapse(root, note)?.note(note)))
+            .filter(|note| !self.is_sealed_and_there(root, &note.path))
+            .collect()
+    }
+
+    fn is_sealed_and_there(&self, root: &Path, path: &str) -> bool {
+        let full = root.join(path::as_path(&unescape(path)));
+        self.sealed.iter().any(|sealed| sealed.path == path) && full.symlink_metadata().is_ok()
+    }
+
+    /// What this left out that is gone, changed or new in `after`.
+    pub(crate) fn lapsed_until(&self, after: &Self) -> Vec<Note> {
+        let (before, later) = (self.omitted(), after.omitted());
+        let mut told = Vec::new();
+        for (path, note) in &before {
+            match (self.mark(path), after.mark(path)) {
+                (Some(_), None) if !later.contains_key(path) => {
+                    told.push(Lapse::Gone.note(note));
+                }
+                (Some(then), Some(now)) if then != now => told.push(Lapse::Changed.note(note)),
+                _ => {}
+            }
+        }
+        let new = later.iter().filter(|(path, _)| !before.contains_key(*path));
+        told.extend(new.map(|(_, note)| Lapse::Made.note(note)));
+        told
+    }
+}
+
+impl State {
+    /// What an action did that no checkpoint holds, as far as it still stands.
+    pub(crate) fn lapsed_by(&self, action: &Action, root: &Path) -> Result<Vec<Note>, StateError> {
+        let (before, after) = (
+            self.find(action.before.as_str())?.record,
+            self.find(action.after.as_str())?.record,
+        );
+        let (_, said) = self
+            .trail
+            .store()
+            .read(|sql| snapshot::find_action_said(&self.trail, sql, action.id.as_str()))?;
+        let (then, later) = (before.omitted(), after.omitted());
+        let mut told = Vec::new();
+        let mut known = BTreeSet::new();
+        for candidate in said.unheld.iter().chain(&before.lapsed_until(&after)) {
+            if !known.insert(candidate.path.clone()) {
+                continue;
+            }
+            let full = root.join(path::as_path(&unescape(&candidate.path)));
+            match then.get(candidate.path.as_str()) {
+                Some(note) if !before.is_sealed_and_there(root, &note.path) => {
+                    told.extend(before.lapse(root, note).map(|lapse| lapse.note(note)));
+                }
+                Some(_) => {}
+                None if full.symlink_metadata().is_ok() => {
+                    let note = later.get(candidate.path.as_str());
+                    told.push(note.map_or(candidate.clone(), |note| Lapse::Made.note(note)));
+                }
+                None => {}
+            }
+        }
+        Ok(told)
+    }
+}
