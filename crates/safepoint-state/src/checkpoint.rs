@@ -12,7 +12,7 @@ use safepoint_store::fault;
 
 use crate::capture::Capture;
 use crate::git::Repository;
-use crate::git::stash::{self, Stash};
+use crate::git::stash::{self, Shelf, Stash};
 use crate::lock::Hold;
 use crate::objects::Writer;
 use crate::own;
@@ -50,8 +50,10 @@ pub struct Wanted<'a> {
 pub struct Made {
     /// The snapshot.
     pub snapshot: Snapshot,
-    /// The commit of its stash entry.
+    /// The commit of its entry in `git stash list`.
     pub stash: Option<String>,
+    /// The reference under which git has it otherwise.
+    pub reference: Option<String>,
     /// What is to be known besides.
     pub warnings: Vec<String>,
     /// The paths of its files, unless there are very many.
@@ -174,16 +176,26 @@ impl State {
             snapshot.record.reason.as_deref(),
             "ok",
         );
-        let stash = match (kind, wanted.origin) {
-            (SnapshotType::GitStash, Origin::Asked) => {
-                self.stash(workspace, &snapshot, &capture, wanted.scope, &mut warnings)
+        let (mut stash, mut reference) = (None, None);
+        if kind == SnapshotType::GitStash && wanted.origin == Origin::Asked {
+            // `git stash pop` takes the newest entry: only who names the type gets one.
+            let name = git_reference(&snapshot.id);
+            let shelf = match wanted.kind {
+                Some(SnapshotType::GitStash) => Shelf::List,
+                _ => Shelf::Reference(&name),
+            };
+            let scope = wanted.scope;
+            let commit = self.stash(workspace, &snapshot, &capture, scope, shelf, &mut warnings);
+            match shelf {
+                Shelf::List => stash = commit,
+                Shelf::Reference(name) => reference = commit.map(|_| name.to_owned()),
             }
-            _ => None,
-        };
+        }
         let files = list_files(&reader, &snapshot)?;
         Ok(Made {
             snapshot,
             stash,
+            reference,
             warnings,
             files,
         })
@@ -312,8 +324,13 @@ impl State {
         snapshot: &Snapshot,
         capture: &Capture,
         scope: &Scope,
+        shelf: Shelf<'_>,
         warnings: &mut Vec<String>,
     ) -> Option<String> {
+        let missing = match shelf {
+            Shelf::List => "no stash entry",
+            Shelf::Reference(_) => "no reference for plain git",
+        };
         let git = self.around.git.as_ref()?;
         let repository = self.repository(workspace)?;
         let secret = |path: &[u8]| {
@@ -325,20 +342,30 @@ impl State {
                     .any(|(known, _)| known == path)
         };
         let wanted = |path: &[u8]| scope.cover(path) == Cover::Everything;
-        let reason = snapshot.record.reason.as_deref().unwrap_or("");
-        let label = format!("checkpoint:{}:{reason}", snapshot.id);
-        match stash::create(git, &repository, &label, &secret, &wanted) {
+        let label = stash_label(snapshot);
+        match stash::create_on(git, &repository, shelf, &label, &secret, &wanted) {
             Ok(Stash::Made { commit } | Stash::Clean { commit }) => Some(commit),
             Ok(Stash::Impossible { why }) => {
-                warnings.push(format!("no stash entry: {why}"));
+                warnings.push(format!("{missing}: {why}"));
                 None
             }
             Err(error) => {
-                warnings.push(format!("no stash entry: {error}"));
+                warnings.push(format!("{missing}: {error}"));
                 None
             }
         }
     }
+}
+
+/// The message of a checkpoint's entry in the list of stashes.
+pub(crate) fn stash_label(snapshot: &Snapshot) -> String {
+    let reason = snapshot.record.reason.as_deref().unwrap_or("");
+    format!("checkpoint:{}:{reason}", snapshot.id)
+}
+
+/// The reference under which git has a checkpoint that is in no list of stashes.
+pub(crate) fn git_reference(id: &SnapshotId) -> String {
+    format!("refs/safepoint/checkpoints/{id}")
 }
 
 /// What a scope names must be there, before anything is looked at.

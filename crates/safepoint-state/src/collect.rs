@@ -6,8 +6,10 @@ use safepoint_store::{Durability, durable, fault};
 use safepoint_trail::{Draft, Kind, Stream};
 use serde_json::json;
 
+use crate::checkpoint::{git_reference, stash_label};
+use crate::git::{Repository, stash};
 use crate::objects::{Collected, Mode, Usage};
-use crate::snapshot::{self, Selection, Snapshot, SnapshotId};
+use crate::snapshot::{self, Origin, Selection, Snapshot, SnapshotId, SnapshotType};
 use crate::state::State;
 use crate::verify::references;
 use crate::{StateError, own};
@@ -21,6 +23,8 @@ pub struct Collection {
     pub kept: usize,
     /// What the object store got rid of.
     pub objects: Collected,
+    /// What could not be removed besides.
+    pub warnings: Vec<String>,
 }
 
 impl State {
@@ -56,8 +60,10 @@ impl State {
         for record in self.journalled()? {
             references(&reader, &record, &mut live)?;
         }
+        let mut warnings = Vec::new();
         if mode == Mode::Apply {
             deleted.iter().for_each(own::remove_manifest);
+            warnings = self.forget_in_git(&deleted);
         }
         let deleted: Vec<SnapshotId> = deleted.into_iter().map(|one| one.id).collect();
         // Records go first: a crash then leaves objects that nothing refers to.
@@ -85,7 +91,41 @@ impl State {
             deleted,
             kept: kept.len(),
             objects: collected,
+            warnings,
         })
+    }
+
+    /// Removes the stash entries and references of checkpoints from their repositories, and
+    /// says what could not be removed. A repository that is gone has none.
+    pub(crate) fn forget_in_git(&self, snapshots: &[Snapshot]) -> Vec<String> {
+        let Some(git) = &self.around.git else {
+            return Vec::new();
+        };
+        let mut warnings = Vec::new();
+        for snapshot in snapshots {
+            let record = &snapshot.record;
+            let is_kept_by_git =
+                record.kind == SnapshotType::GitStash && record.origin == Origin::Asked;
+            if !is_kept_by_git || snapshot.workspace.symlink_metadata().is_err() {
+                continue;
+            }
+            let removed = Repository::open(git, &snapshot.workspace).and_then(|repository| {
+                let Some(repository) = repository else {
+                    return Ok(());
+                };
+                if !stash::delete_reference(git, &repository, &git_reference(&snapshot.id))? {
+                    stash::drop_labelled(git, &repository, &stash_label(snapshot))?;
+                }
+                Ok(())
+            });
+            if let Err(error) = removed {
+                warnings.push(format!(
+                    "git still has what it kept of {}: {error}",
+                    snapshot.id
+                ));
+            }
+        }
+        warnings
     }
 
     /// Deletes half-written files that killed processes left. Whoever writes such

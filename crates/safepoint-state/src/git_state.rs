@@ -94,6 +94,15 @@ pub(crate) fn is_stash_list(path: &[u8]) -> bool {
     inside(path).is_some_and(|inside| innermost(inside) == b"logs/refs/stash")
 }
 
+/// Whether a path is a reference of a checkpoint, or holds such references. They are made after
+/// the state that they belong to was looked at, and are never taken away by going back to it.
+pub(crate) fn is_checkpoint_reference(path: &[u8]) -> bool {
+    inside(path).is_some_and(|inside| {
+        let inner = innermost(inside);
+        path::is_within(inner, b"refs/safepoint") || path::is_within(inner, b"logs/refs/safepoint")
+    })
+}
+
 /// Whether a change there is worth telling: where `HEAD` and branches point, and what is in progress.
 pub(crate) fn is_notable(path: &[u8]) -> bool {
     let Some(inside) = inside(path) else {
@@ -141,6 +150,10 @@ mod tests {
         assert!(!is_repository(b".git/logs") && !is_repository(b".git/modules/a/logs"));
         assert!(is_of_other_work_trees(b".git/worktrees/x/HEAD"));
         assert!(!is_of_other_work_trees(b".git/refs/heads/worktrees"));
+        assert!(is_checkpoint_reference(
+            b".git/refs/safepoint/checkpoints/chk_1"
+        ));
+        assert!(!is_checkpoint_reference(b".git/refs/heads/safepoint"));
         assert!(is_notable(b".git/refs/heads/main") && !is_notable(b".git/index"));
     }
 }

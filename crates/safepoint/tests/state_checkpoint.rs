@@ -190,6 +190,9 @@ fn st_02_the_type_follows_the_workspace_unless_it_is_chosen() {
     let plain = checkpoint(&env, &["--type", "file_backup"]);
     assert_eq!(plain["checkpoint"]["type"], "file_backup");
     assert_eq!(plain["stash"], Value::Null);
+    assert_eq!(git(&env.project(), &["stash", "list"]), "");
+    let listed = checkpoint(&env, &["--type", "git_stash"]);
+    assert_eq!(listed["checkpoint"]["type"], "git_stash");
     assert_eq!(git(&env.project(), &["stash", "list"]).lines().count(), 1);
 }
 

@@ -23,7 +23,9 @@ fn st_13_a_checkpoint_leaves_tree_index_head_branches_and_stashes_untouched() {
     git(&root, &["stash", "push", "-q", "--", "changed.txt"]);
     env.write("project/changed.txt", "changed again\n");
     let before = Facts::of(&root);
-    let id = checkpoint(&env);
+    checkpoint(&env);
+    before.assert_same(&Facts::of(&root));
+    let id = stash_checkpoint(&env);
     let mut after = Facts::of(&root);
     let (newest, rest) = after.stashes.split_once('\n').unwrap();
     assert!(
@@ -33,6 +35,100 @@ fn st_13_a_checkpoint_leaves_tree_index_head_branches_and_stashes_untouched() {
     after.stashes = rest.to_owned();
     before.assert_same(&after);
     git(&root, &["fsck", "--strict"]);
+}
+
+/// A checkpoint that a person wants in `git stash list` as well.
+fn stash_checkpoint(env: &TestEnv) -> String {
+    let reply = env.json(&["checkpoint", "--reason", "why", "--type", "git_stash"]);
+    assert!(
+        reply["evidence_anchors"]
+            .to_string()
+            .contains("git stash list"),
+        "{reply}"
+    );
+    reply["checkpoint_id"].as_str().unwrap().to_owned()
+}
+
+/// What the shell prints when it runs the last anchor of a reply.
+fn run_last_anchor(env: &TestEnv, reply: &serde_json::Value) -> String {
+    let anchor = reply["evidence_anchors"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    let line = anchor.as_str().unwrap().strip_prefix("tool:bash:").unwrap();
+    let run = std::process::Command::new("sh")
+        .args(["-c", line])
+        .current_dir(env.project())
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{line}");
+    String::from_utf8(run.stdout).unwrap()
+}
+
+#[test]
+fn st_13_no_stash_pop_takes_a_checkpoint_that_nobody_wanted_as_a_stash() {
+    let mut env = repository();
+    let root = env.project();
+    shelve(&env, "mine");
+    env.write("project/changed.txt", "changed again\n");
+    let reply = env.json(&["checkpoint", "--reason", "why"]);
+    assert_eq!(reply["checkpoint"]["type"], "git_stash", "{reply}");
+    assert_eq!(reply["stash"], serde_json::Value::Null, "{reply}");
+    assert_eq!(shelved(&env).lines().count(), 1);
+    let id = reply["checkpoint_id"].as_str().unwrap();
+    let name = format!("refs/safepoint/checkpoints/{id}");
+    assert_eq!(reply["git_reference"], name.as_str());
+    assert!(run_last_anchor(&env, &reply).contains(&name));
+    // Neither does an agent put anything there.
+    env.set("SAFEPOINT_AGENT", "1");
+    let agents = env.json(&["checkpoint", "--type", "git_stash"]);
+    assert_eq!(agents["checkpoint"]["type"], "git_stash", "{agents}");
+    assert_eq!(shelved(&env).lines().count(), 1);
+    env.set("SAFEPOINT_AGENT", "");
+    // Going back takes no reference away.
+    env.write("project/changed.txt", "agent\n");
+    roll_back(&env, id);
+    git(&root, &["rev-parse", "-q", "--verify", &name]);
+    // Plain git restores what it holds.
+    git(&root, &["reset", "-q", "--hard"]);
+    fs::remove_dir_all(root.join("untracked")).unwrap();
+    git(&root, &["stash", "apply", "-q", "--index", &name]);
+    assert_eq!(
+        fs::read_to_string(root.join("changed.txt")).unwrap(),
+        "changed again\n"
+    );
+    git(&root, &["reset", "-q", "--hard"]);
+    git(&root, &["stash", "pop", "-q"]);
+    assert_eq!(
+        fs::read_to_string(root.join("changed.txt")).unwrap(),
+        "mine\n"
+    );
+    git(&root, &["fsck", "--strict"]);
+}
+
+#[test]
+fn st_07_a_collected_checkpoint_leaves_nothing_in_git() {
+    let env = repository();
+    shelve(&env, "mine");
+    let first = env.json(&["checkpoint", "--expiry", "1ms"]);
+    let name = first["git_reference"].as_str().unwrap().to_owned();
+    env.json(&[
+        "checkpoint",
+        "--expiry",
+        "1ms",
+        "--reason",
+        "a  b",
+        "--type",
+        "git_stash",
+    ]);
+    assert_eq!(shelved(&env).lines().count(), 2);
+    let reply = env.json(&["gc"]);
+    assert_eq!(reply["deleted"].as_array().unwrap().len(), 2, "{reply}");
+    assert_eq!(reply["warnings"], serde_json::json!([]));
+    assert!(shelved(&env).ends_with("mine\n"), "{}", shelved(&env));
+    assert_eq!(shelved(&env).lines().count(), 1);
+    assert_eq!(git(&env.project(), &["for-each-ref", &name]), "");
 }
 
 /// Puts a change on the shelf, with this name.
@@ -90,13 +186,35 @@ fn st_35_a_dropped_stash_is_told_and_taken_back() {
 }
 
 #[test]
+fn st_35_a_deleted_repository_comes_back_with_its_stashes() {
+    let env = repository();
+    for packed in [false, true] {
+        shelve(&env, "one");
+        shelve(&env, "two");
+        if packed {
+            git(&env.project(), &["pack-refs", "--all"]);
+        }
+        let all = git(&env.project(), &["stash", "list", "--format=%H %gs"]);
+        env.write("project/wipe.sh", "rm -rf .git\n");
+        exec(&env, &["sh", "wipe.sh"]);
+        assert!(!env.project().join(".git").exists());
+        env.json(&["undo"]);
+        let back = git(&env.project(), &["stash", "list", "--format=%H %gs"]);
+        assert_eq!(back, all, "packed: {packed}");
+        git(&env.project(), &["fsck", "--strict"]);
+        git(&env.project(), &["stash", "pop", "-q"]);
+        git(&env.project(), &["checkout", "-q", "--", "changed.txt"]);
+    }
+}
+
+#[test]
 fn st_35_only_the_stash_that_an_action_took_comes_back() {
     let env = repository();
     shelve(&env, "one");
     shelve(&env, "two");
     let first = exec(&env, &["git", "stash", "drop", "-q", "stash@{1}"]);
     exec(&env, &["git", "stash", "drop", "-q"]);
-    checkpoint(&env); // which puts an entry there as well
+    stash_checkpoint(&env); // which puts an entry there as well
     env.json(&["undo", &first]);
     let listed = shelved(&env);
     assert!(
@@ -114,7 +232,7 @@ fn st_35_only_the_stash_that_an_action_took_comes_back() {
 fn st_13_plain_git_can_restore_the_stash_entry() {
     let env = repository();
     let root = env.project();
-    let id = checkpoint(&env);
+    let id = stash_checkpoint(&env);
     let before = Facts::of(&root);
     let listed = git(&root, &["stash", "list"]);
     assert!(listed.contains(&format!("checkpoint:{id}:why")), "{listed}");
@@ -139,7 +257,7 @@ fn st_13_a_clean_tree_and_no_identity_are_no_obstacle() {
     git(&root, &["reset", "-q", "--hard"]);
     fs::remove_dir_all(root.join("untracked")).unwrap();
     let before = Facts::of(&root);
-    let id = checkpoint(&env); // the environment of the tests names nobody
+    let id = stash_checkpoint(&env); // the environment of the tests names nobody
     let listed = git(&root, &["stash", "list"]);
     assert!(listed.contains(&id), "{listed}");
     assert_eq!(before.status, Facts::of(&root).status);
@@ -201,7 +319,7 @@ fn st_13_nothing_that_the_repository_configures_is_ever_run() {
         fs::write(root.join(".git/config"), config).unwrap();
     }
     env.write("project/.gitattributes", "*.txt diff=x filter=x\n");
-    let id = checkpoint(&env);
+    let id = stash_checkpoint(&env);
     assert!(
         git(
             &root,
@@ -347,7 +465,9 @@ fn st_13_an_unborn_branch_works() {
     let reply = env.json(&["checkpoint"]);
     let id = reply["checkpoint_id"].as_str().unwrap();
     assert!(
-        reply["warnings"].to_string().contains("no stash entry"),
+        reply["warnings"]
+            .to_string()
+            .contains("no reference for plain git"),
         "{reply}"
     );
     let before = Facts::of(&root);

@@ -104,12 +104,11 @@ fn st_13_a_nested_repository_that_was_made_since_is_gone_after_a_roll_back() {
 fn st_13_a_repository_that_is_removed_altogether_comes_back() {
     let env = repository();
     let id = checkpoint(&env);
-    let mut before = Facts::of(&env.project());
+    let before = Facts::of(&env.project());
     fs::remove_dir_all(env.project().join(".git")).unwrap();
     let reply = env.json(&["rollback", &id]);
     assert_eq!(reply["verification"]["match"], true, "{reply}");
     let after = Facts::of(&env.project());
-    before.stashes.clear(); // the entry was made after the capture
     before.assert_same(&after);
 }
 
@@ -156,11 +155,11 @@ fn st_13_stashes_made_later_stay_and_dropped_ones_come_back() {
         &["stash", "push", "-q", "-m", "later", "--", "changed.txt"],
     );
     let all = commits();
-    assert_eq!(all.len(), 3);
+    assert_eq!(all.len(), 2);
     roll_back(&env, &id);
     assert_eq!(commits(), all);
     // Dropped: it comes back, and nothing that is newer goes.
-    git(&root, &["stash", "drop", "-q", "stash@{2}"]);
+    git(&root, &["stash", "drop", "-q", "stash@{1}"]);
     roll_back(&env, &id);
     let found = commits();
     for one in &all {
@@ -184,7 +183,7 @@ fn st_13_stashes_survive_when_git_packs_references() {
         git(root, &["commit", "-qam", "agent"]);
         git(root, &["gc", "-q"]);
     });
-    assert_eq!(git(&root, &["stash", "list"]).lines().count(), 2);
+    assert_eq!(git(&root, &["stash", "list"]).lines().count(), 1);
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //! parents are `HEAD`, a commit of the index, and, when there are any, a commit
 //! of the untracked files. `git stash apply --index` brings all of it back.
 //!
+//! The same commit can be kept under a reference of its own instead, where no
+//! `git stash pop` takes it.
+//!
 //! It never touches a file of the work tree, the index, `HEAD`, a branch, or
 //! another entry, and never puts the content of a sensitive path anywhere.
 
@@ -35,6 +38,15 @@ pub enum Stash {
     },
 }
 
+/// Where the commit is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shelf<'a> {
+    /// In the list that `git stash list` shows.
+    List,
+    /// Under this reference, and in no list.
+    Reference(&'a str),
+}
+
 /// Which paths, relative to the work tree, are meant.
 pub type Choice<'a> = dyn Fn(&[u8]) -> bool + 'a;
 
@@ -48,6 +60,18 @@ pub type Choice<'a> = dyn Fn(&[u8]) -> bool + 'a;
 pub fn create(
     git: &Git,
     repository: &Repository,
+    label: &str,
+    skip: &Choice<'_>,
+    scope: &Choice<'_>,
+) -> Result<Stash, GitError> {
+    create_on(git, repository, Shelf::List, label, skip, scope)
+}
+
+/// The same, kept where `shelf` says.
+pub fn create_on(
+    git: &Git,
+    repository: &Repository,
+    shelf: Shelf<'_>,
     label: &str,
     skip: &Choice<'_>,
     scope: &Choice<'_>,
@@ -67,7 +91,12 @@ pub fn create(
     let label = message(label);
     let plan = plan(status, base, skip, scope);
     let made = import::make(git, repository, &plan, &label)?;
-    store(git, repository, &label, &made.commit)?;
+    match shelf {
+        Shelf::List => store(git, repository, &label, &made.commit)?,
+        Shelf::Reference(name) => {
+            repository.run(git, &["update-ref", name, &made.commit], b"")?;
+        }
+    }
     let commit = made.commit;
     Ok(if made.is_clean {
         Stash::Clean { commit }
@@ -88,6 +117,19 @@ pub fn drop_labelled(git: &Git, repository: &Repository, label: &str) -> Result<
     let answer = repository.run(git, &["stash", "drop", &name], b"")?;
     put_back_other(git, repository, &entries, number, &answer)?;
     Ok(true)
+}
+
+/// Deletes the reference `name`, and says whether there was one.
+pub fn delete_reference(git: &Git, repository: &Repository, name: &str) -> Result<bool, GitError> {
+    let pattern = ["for-each-ref", "--format=%(refname)", name];
+    let found = repository.run(git, &pattern, b"")?;
+    let is_there = found
+        .split(|&byte| byte == b'\n')
+        .any(|line| line == name.as_bytes());
+    if is_there {
+        repository.run(git, &["update-ref", "-d", name], b"")?;
+    }
+    Ok(is_there)
 }
 
 /// The number n by which `stash@{n}` now names the entry of `commit`.

@@ -327,8 +327,8 @@ pub(super) fn content(
 pub(super) type ContentOf<'a> = dyn Fn(&[u8], &Entry) -> Result<Vec<u8>, StateError> + 'a;
 
 /// Takes out of the changes of git directories what is never done to them:
-/// objects are not removed, stash entries are not taken away, and other work
-/// trees of the repository are left alone.
+/// objects are not removed, stash entries and references of checkpoints are not
+/// taken away, and other work trees of the repository are left alone.
 pub(crate) fn spare(
     changes: Vec<Change>,
     trees: &dyn Trees,
@@ -360,7 +360,9 @@ pub(crate) fn spare(
         .filter(|change| {
             let object = git_state::is_object(&change.path);
             let elsewhere = git_state::is_of_other_work_trees(&change.path);
+            let shelved = change.to.is_none() && git_state::is_checkpoint_reference(&change.path);
             !elsewhere
+                && !shelved
                 && !(object && (change.to.is_none() || change.kind() == tree::ChangeKind::Time))
         })
         .collect();

@@ -26,7 +26,8 @@ pub(crate) struct Arguments {
     /// Why it is made
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// How it is kept; by default what fits the workspace
+    /// How it is kept; by default what fits the workspace. A person who names `git_stash` also
+    /// gets an entry in `git stash list`
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     kind: Option<Type>,
     /// When it ceases to authorise changes: `24h`, `7d`, an RFC 3339 time or `never`
@@ -83,8 +84,10 @@ pub(crate) struct CheckpointReply {
     sensitive: Vec<NoteDocument>,
     /// What else is to be known.
     warnings: Vec<String>,
-    /// The commit of the entry in `git stash list`.
+    /// The commit of the entry in `git stash list`, which only `--type git_stash` makes.
     stash: Option<String>,
+    /// The reference under which plain git finds the checkpoint otherwise.
+    git_reference: Option<String>,
 }
 
 /// The checkpoint itself.
@@ -191,12 +194,23 @@ fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), C
     } else {
         Vec::new()
     };
+    let kind = match arguments.kind {
+        // An agent gets the same checkpoint, without an entry among the person's stashes.
+        Some(Type::GitStash)
+            if context.environment.path("SAFEPOINT_AGENT").is_some()
+                && !scope.is_nothing()
+                && workspace.root.join(".git").symlink_metadata().is_ok() =>
+        {
+            None
+        }
+        kind => kind.map(Type::to_state),
+    };
     let state = context.state()?;
     let wanted = Wanted {
         scope: &scope,
         parts,
         reason: arguments.reason.clone(),
-        kind: arguments.kind.map(Type::to_state),
+        kind,
         expiry,
         origin: Origin::Asked,
         seal_to: &seal_to,
@@ -246,6 +260,9 @@ fn reply(made: &Made, scope: &Scope) -> CheckpointReply {
     if made.stash.is_some() {
         anchors.push(format!("tool:bash:git stash list | grep {id}"));
     }
+    if let Some(reference) = &made.reference {
+        anchors.push(format!("tool:bash:git show-ref --verify {reference}"));
+    }
     CheckpointReply {
         checkpoint_created: true,
         checkpoint: fields(snapshot, files),
@@ -268,6 +285,7 @@ fn reply(made: &Made, scope: &Scope) -> CheckpointReply {
         sensitive: record.sensitive.iter().map(Into::into).collect(),
         warnings: made.warnings.clone(),
         stash: made.stash.clone(),
+        git_reference: made.reference.clone(),
     }
 }
 
@@ -349,7 +367,7 @@ fn assumptions(made: &Made) -> Vec<String> {
     if !record.left_out.is_empty() {
         assumptions.push("what was left out can be rebuilt".to_owned());
     }
-    if made.stash.is_some() {
+    if made.stash.is_some() || made.reference.is_some() {
         assumptions.push("git is installed".to_owned());
     }
     assumptions

@@ -31,6 +31,8 @@ pub(crate) struct GcReply {
     objects: u64,
     /// How many bytes became free; in a dry run an estimate.
     bytes: u64,
+    /// What could not be removed besides.
+    warnings: Vec<String>,
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
@@ -46,6 +48,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         kept: collection.kept as u64,
         objects: collection.objects.objects,
         bytes: collection.objects.bytes,
+        warnings: collection.warnings.clone(),
     };
     context.console.value(&reply, |reply| {
         let mut shown = String::new();
@@ -66,5 +69,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         ));
         shown
     })?;
+    for warning in &collection.warnings {
+        context.console.warn(warning);
+    }
     Ok(Exit::Done)
 }

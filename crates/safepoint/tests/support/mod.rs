@@ -47,7 +47,7 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn of(root: &Path) -> Self {
         let references = git(root, &["for-each-ref"]);
-        let own = |line: &&str| !line.ends_with("refs/stash");
+        let own = |line: &&str| !line.ends_with("refs/stash") && !line.contains("refs/safepoint/");
         Self {
             status: git(root, &["status", "--porcelain=v2", "--branch"]),
             references: references.lines().filter(own).collect(),
