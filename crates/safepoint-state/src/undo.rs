@@ -13,7 +13,7 @@ use safepoint_model::Timestamp;
 use crate::capture::Capture;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
-use crate::restore::{Plan, renumber, spare, stash_file, with_what_was_taken};
+use crate::restore::{Plan, newest_stash, renumber, spare, stash_file, with_what_was_taken};
 use crate::scan::Sink;
 use crate::scope::{Cover, Scope};
 use crate::snapshot::Record;
@@ -336,7 +336,7 @@ impl Undoing<'_> {
             untouched &= same(&present, &change.from);
         }
         let mut made = HashMap::new();
-        let mut wanted = self.stashes(&stashes, now, &mut made, left)?;
+        let mut wanted = self.stashes(&stashes, now, &mut made, left, sink)?;
         let stashed = !wanted.is_empty();
         for change in undone {
             // Nothing but the index and what git keeps for itself goes back only as long as it
@@ -384,6 +384,7 @@ impl Undoing<'_> {
         now: &tree::Subtree,
         made: &mut HashMap<ContentId, Vec<u8>>,
         left: &mut Left,
+        sink: &Sink<'_>,
     ) -> Result<Vec<Change>, StateError> {
         let mut wanted = Vec::new();
         for change in undone {
@@ -408,7 +409,25 @@ impl Undoing<'_> {
             let Some(list) = with_what_was_taken(&was, &became, &there) else {
                 continue;
             };
+            // Where the whole repository comes back, nothing else brings the reference to the
+            // newest entry.
+            if let Some(reference) = undone.iter().find(|other| {
+                git_state::shelf(&other.path) == git_state::shelf(&change.path)
+                    && !git_state::is_stash_list(&other.path)
+                    && other.from.is_none()
+            }) && let Some(like) = &reference.to
+                && tree::find(self.trees, Some(now), &reference.path)?.is_none()
+            {
+                let tip = newest_stash(&list);
+                let entry = stash_file(like, &tip);
+                sink.content(ContentId::of(&tip), tip)?;
+                wanted.push(Change {
+                    to: Some(entry),
+                    ..reference.clone()
+                });
+            }
             let entry = stash_file(before, &list);
+            sink.content(ContentId::of(&list), list.clone())?;
             made.insert(ContentId::of(&list), list);
             wanted.push(Change {
                 path: change.path.clone(),

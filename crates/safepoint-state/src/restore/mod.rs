@@ -59,7 +59,7 @@ pub use parts::PartChange;
 pub(crate) use plan::{Plan, identical, renumber, spare};
 pub(crate) use put::{put_files, put_new_files};
 pub use recover::{End, Recovered, Unfinished, is_unfinished};
-pub(crate) use shelf::{file as stash_file, with_what_was_taken};
+pub(crate) use shelf::{file as stash_file, newest as newest_stash, with_what_was_taken};
 
 /// What is wanted.
 #[derive(Clone, Debug)]

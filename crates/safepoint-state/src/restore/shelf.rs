@@ -46,10 +46,10 @@ pub(super) fn keep(
         let Some(template) = wanted_log.as_ref().or(present_log.as_ref()).cloned() else {
             continue; // there is no list
         };
-        let Some(newest) = list.split_inclusive(|byte| *byte == b'\n').next_back() else {
+        if list.is_empty() {
             continue;
-        };
-        let tip = [commit(newest), b"\n"].concat();
+        }
+        let tip = newest(&list);
         // The directories that hold the list stay too.
         changes.retain(|change| {
             let goes = change.to.is_none() && path::is_within(&log, &change.path);
@@ -130,6 +130,12 @@ fn merged(now: &[u8], then: &[u8]) -> Vec<u8> {
         last = commit(line).to_vec();
     }
     list
+}
+
+/// What the reference to the newest entry of a list holds.
+pub(crate) fn newest(list: &[u8]) -> Vec<u8> {
+    let line = list.split_inclusive(|byte| *byte == b'\n').next_back();
+    [commit(line.unwrap_or_default()), b"\n"].concat()
 }
 
 /// The commit that a line of the log names.
