@@ -72,6 +72,10 @@ pub struct Tool {
     pub name: String,
     /// The program, if one is started.
     pub executable: Option<Executable>,
+    /// The interpreters that the scripts it starts name after `#!`, each with the interpreter
+    /// of its own, in the order in which the kernel finds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interpreters: Vec<Executable>,
 }
 
 impl Tool {
@@ -283,7 +287,9 @@ pub fn changed(approved: &Canonical, now: &Canonical) -> Option<DenialCode> {
     if approved.session_id != now.session_id || approved.workspace != now.workspace {
         return Some(DenialCode::LineageMismatch);
     }
-    if approved.tool.executable != now.tool.executable {
+    let programs =
+        |form: &Canonical| (form.tool.executable.clone(), form.tool.interpreters.clone());
+    if programs(approved) != programs(now) {
         return Some(DenialCode::ExecutableChanged);
     }
     if approved.directory != now.directory {

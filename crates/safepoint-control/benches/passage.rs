@@ -143,6 +143,7 @@ fn form(deeds: &[Deed], argv: &[String], session: &Session) -> Canonical {
                 path: "/usr/bin/sh".to_owned(),
                 digest,
             }),
+            interpreters: Vec::new(),
         },
         actions: deeds.iter().map(|deed| deed.action.clone()).collect(),
         argv: argv.to_vec(),

@@ -334,6 +334,71 @@ fn au_25_executable_changed() {
     assert!(!is_there(&env, "x"));
 }
 
+/// The interpreter after `#!` runs the script, so a yes is a yes to that interpreter.
+#[test]
+fn au_25_interpreter_changed() {
+    let env = held();
+    let good = b"#!/bin/sh\nexec /bin/sh \"$@\"\n".as_slice();
+    let evil = b"#!/bin/sh\necho evil >> log\n".as_slice();
+    let path = format!(
+        "{}:{}",
+        env.project().join("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let asked = |script: &str| {
+        let mut command = exec_command(&env, &[], &[script]);
+        command.env("PATH", &path);
+        reply_of(&mut command)
+    };
+    for (script, first) in [
+        ("./by_path", "#!bin/own".to_owned()),
+        ("./by_env", "#!/usr/bin/env own".to_owned()),
+        ("./split", "#!/usr/bin/env -S own -e".to_owned()),
+        (
+            "./chained",
+            format!("#!{}/bin/next", env.project().display()),
+        ),
+    ] {
+        program(&env, "bin/own", good);
+        program(&env, "bin/next", b"#!bin/own\necho next >> log\n");
+        program(
+            &env,
+            script,
+            format!("{first}\necho good >> log\n").as_bytes(),
+        );
+        let (exit, reply) = asked(script);
+        let hold = text(&is_denied(exit, &reply, "APPROVAL_REQUIRED")["hold_id"]);
+        let shown = support::show(&env, &hold);
+        let interpreters = &shown["canonical_form"]["tool"]["interpreters"];
+        assert!(
+            interpreters.to_string().contains("bin/own"),
+            "{script}: {shown:#}"
+        );
+        approve(&env, &hold);
+        program(&env, "bin/own", evil);
+        let (exit, reply) = asked(script);
+        is_denied(exit, &reply, "EXECUTABLE_CHANGED");
+        assert!(!is_there(&env, "log"), "{script}");
+        // The control: with the interpreter that was seen it runs.
+        program(&env, "bin/own", good);
+        let (exit, reply) = asked(script);
+        approve(
+            &env,
+            &text(&is_denied(exit, &reply, "APPROVAL_REQUIRED")["hold_id"]),
+        );
+        let (code, reply) = asked(script);
+        assert_eq!(code, 0, "{script}: {reply:#}");
+        fs::remove_file(env.project().join("log")).unwrap();
+    }
+    // A script that a line starts, too.
+    let line = ["sh", "-c", "./by_path; true"];
+    program(&env, "bin/own", good);
+    permitted(&env, &line);
+    program(&env, "bin/own", evil);
+    denied(&env, &line, "EXECUTABLE_CHANGED");
+    assert!(!is_there(&env, "log"));
+}
+
 #[test]
 fn au_25_directory_changed() {
     let env = held();

@@ -49,6 +49,7 @@ pub(crate) fn form() -> Canonical {
                 path: "/usr/bin/rm".to_owned(),
                 digest: digest("rm"),
             }),
+            interpreters: Vec::new(),
         },
         actions: words(&["file.delete"]),
         argv: vec!["rm".to_owned(), "-r".to_owned(), "build".to_owned()],

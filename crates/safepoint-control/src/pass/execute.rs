@@ -24,7 +24,9 @@ use super::documents::Running;
 use super::guarded::is_code_of_client;
 use super::outbox::Ending;
 use super::script::{Sealed, Watched};
+use super::see::interpreters_of;
 use super::{Bench, Leave, Passage, Standing, Stdin};
+use crate::world::{Interpreter, Opened, Search};
 use crate::{ControlError, kept};
 
 /// How long to wait for pipes that a child of the child holds open.
@@ -328,9 +330,13 @@ impl Passage<'_> {
             true => Sealed::of(&leave.canonical, program).map_err(failed)?,
             false => None,
         };
+        let interpreters = match approved {
+            true => interpreters_as_approved(leave, program)?,
+            false => Vec::new(),
+        };
         let watched = match &script {
-            None if approved => Watched::of(&leave.canonical, program),
-            _ => Watched::default(),
+            None if approved => Watched::of(&leave.canonical, program, &interpreters),
+            _ => Watched::of_interpreters(&interpreters),
         };
         // By descriptor: a file that is put in its place meanwhile is another one. A script
         // is opened again by its interpreter, by name, unless it could be sealed: by the name
@@ -469,6 +475,28 @@ fn left_running(before: &[safepoint_fence::Process]) -> usize {
     let is_new = |one: &safepoint_fence::Process| !before.iter().any(|it| it.is_same(one));
     let now = safepoint_fence::descendants();
     now.iter().filter(|it| is_new(it)).count()
+}
+
+/// The interpreters of what a person approved, which the kernel opens by name in a moment.
+fn interpreters_as_approved(
+    leave: &Leave,
+    program: &Opened,
+) -> Result<Vec<Interpreter>, ControlError> {
+    let form = &leave.canonical;
+    let search = Search::new(&leave.variables);
+    let directory = form.directory.path.as_ref();
+    let now = interpreters_of(&search, Some(program), form.paths.iter(), directory)?;
+    let same = now
+        .iter()
+        .map(|it| &it.executable)
+        .eq(&form.tool.interpreters);
+    match same {
+        true => Ok(now),
+        false => Err(start_error(
+            leave,
+            std::io::Error::other("its interpreter is not the one that was approved"),
+        )),
+    }
 }
 
 fn start_error(leave: &Leave, error: std::io::Error) -> ControlError {

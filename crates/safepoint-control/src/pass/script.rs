@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use safepoint_authority::{Canonical, NamedPath, Preimage};
 use safepoint_model::Digest;
 
-use crate::world::{self, Opened};
+use crate::world::{self, Interpreter, Opened};
 
 /// Shells that read their script once, from the start, and need nothing beside it.
 const SHELLS: [&str; 4] = ["sh", "dash", "bash", "ash"];
@@ -133,9 +133,15 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((it.dev(), it.ino(), it.ctime(), it.ctime_nsec()))
 }
 
+/// Where interpreters lie, and the names that lead there.
+fn places_of(interpreters: &[Interpreter]) -> impl Iterator<Item = PathBuf> {
+    let both = |it: &Interpreter| [it.called.clone(), PathBuf::from(&it.executable.path)];
+    interpreters.iter().flat_map(both)
+}
+
 impl Watched {
     /// The files that an approved command runs and that no descriptor holds.
-    pub(super) fn of(form: &Canonical, program: &Opened) -> Self {
+    pub(super) fn of(form: &Canonical, program: &Opened, interpreters: &[Interpreter]) -> Self {
         let named = form.paths.iter().filter(|path| path.role == "execute");
         let files = named.filter(|path| matches!(path.preimage, Preimage::File { .. }));
         let mut places: Vec<PathBuf> = files.map(|path| PathBuf::from(&path.path)).collect();
@@ -143,6 +149,16 @@ impl Watched {
             places.push(program.path.clone());
             places.push(Path::new(&form.directory.path).join(&program.called));
         }
+        places.extend(places_of(interpreters));
+        Self::at(places)
+    }
+
+    /// The interpreters of a script that is held in memory.
+    pub(super) fn of_interpreters(interpreters: &[Interpreter]) -> Self {
+        Self::at(places_of(interpreters).collect())
+    }
+
+    fn at(mut places: Vec<PathBuf>) -> Self {
         places.sort();
         places.dedup();
         let watched = places.into_iter().map(|place| {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use safepoint_authority::{
-    Canonical, Coverage, Deed, Directory, Input, NamedPath, Programs, Risk, SideEffect,
+    Canonical, Coverage, Deed, Directory, Input, NamedPath, Preimage, Programs, Risk, SideEffect,
     Surroundings, Tool, Undo, shell,
 };
 use safepoint_fence::{Strength, strength};
@@ -19,7 +20,7 @@ use super::cover::{self, Cover, Fenced, Holes, Net};
 use super::documents::Running;
 use super::guarded::CONTROL;
 use super::{Act, Bench, Passage, Proposal, StartsPrograms, Stdin, visit};
-use crate::world::{self, Opened, Search};
+use crate::world::{self, Interpreter, Opened, Search};
 use crate::{ControlError, kept};
 
 /// Actions that do nothing useful inside a fence.
@@ -162,6 +163,12 @@ impl Passage<'_> {
             deeds.push(deed);
             named.push(Vec::new());
         }
+        let interpreters = interpreters_of(
+            &search,
+            program.as_ref(),
+            named.iter().flatten(),
+            &proposal.directory,
+        )?;
         let changes = |deed: &Deed| !matches!(deed.undo, Undo::NotNeeded);
         Ok(Seen {
             changes_something: deeds.iter().any(changes),
@@ -171,6 +178,7 @@ impl Passage<'_> {
             tool: Tool {
                 name: name.to_owned(),
                 executable: program.as_ref().map(|it| it.executable.clone()),
+                interpreters: interpreters.into_iter().map(|it| it.executable).collect(),
             },
             program,
             directory: world::directory(&proposal.directory)?,
@@ -393,6 +401,40 @@ pub(super) fn errand(
 /// Whether an action has been begun.
 pub(super) fn is_used(sql: &mut dyn Sql, action: &ActionId) -> Result<bool, ControlError> {
     Ok(kept::get::<Running>(sql, action.as_str())?.is_some())
+}
+
+/// The interpreters of the scripts that an action starts: another one in the place of an
+/// interpreter is another program.
+pub(super) fn interpreters_of<'a>(
+    search: &Search,
+    program: Option<&Opened>,
+    named: impl Iterator<Item = &'a NamedPath>,
+    directory: &Path,
+) -> Result<Vec<Interpreter>, ControlError> {
+    let scripts = program.filter(|it| it.is_script).map(|it| it.path.clone());
+    let is_file = |preimage: &Preimage| {
+        matches!(
+            preimage,
+            Preimage::File { .. }
+                | Preimage::Link {
+                    digest: Some(_),
+                    ..
+                }
+        )
+    };
+    let executed = named.filter(|path| path.role == "execute" && is_file(&path.preimage));
+    let scripts = scripts
+        .into_iter()
+        .chain(executed.map(|it| PathBuf::from(&it.path)));
+    let mut all: Vec<Interpreter> = Vec::new();
+    for script in scripts {
+        for interpreter in world::interpreters(search, &script, directory)? {
+            if !all.contains(&interpreter) {
+                all.push(interpreter);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// A program that the table knows to do nothing, such as `true`.

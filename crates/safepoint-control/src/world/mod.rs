@@ -14,7 +14,7 @@ mod push_words;
 pub(crate) use environment::{Variables, pass_on};
 pub(crate) use look::{directory, named};
 pub(crate) use overwrites::overwrites;
-pub(crate) use programs::{Opened, Search, open_program};
+pub(crate) use programs::{Interpreter, Opened, Search, interpreters, open_program};
 pub(crate) use push::Asking;
 
 use std::io::Read;

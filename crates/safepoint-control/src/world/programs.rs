@@ -150,9 +150,133 @@ impl Opened {
     }
 }
 
+/// An interpreter that a script names after `#!`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interpreter {
+    /// What it is.
+    pub(crate) executable: Executable,
+    /// The path by which it is started; it may be a link.
+    pub(crate) called: PathBuf,
+}
+
+/// How many interpreters in a row the kernel follows, with room to spare.
+const MAX_INTERPRETERS: usize = 6;
+/// How much of a script's first line the kernel reads.
+const FIRST_LINE_BYTES: u64 = 256;
+
+/// The interpreters of a file, if it is a script: the program after `#!`, the one that `env`
+/// would start, and those of an interpreter that is itself a script. An interpreter that is
+/// not there is left out: the script does not run then, and if it appears, the list differs.
+pub(crate) fn interpreters(
+    search: &Search,
+    script: &Path,
+    directory: &Path,
+) -> Result<Vec<Interpreter>, ControlError> {
+    let mut all: Vec<Interpreter> = Vec::new();
+    let mut next = vec![script.to_owned()];
+    while let Some(file) = next.pop() {
+        for name in named_interpreters(&file) {
+            let Some(called) = search.file(&name, directory) else {
+                continue;
+            };
+            if all.len() >= MAX_INTERPRETERS || all.iter().any(|it| it.called == called) {
+                continue;
+            }
+            let unreadable = |error| ControlError::Start {
+                program: name.clone(),
+                error,
+            };
+            let path = std::fs::canonicalize(&called).map_err(unreadable)?;
+            let digest = File::open(&path).and_then(digest_of).map_err(unreadable)?;
+            all.push(Interpreter {
+                executable: Executable {
+                    path: text(&path)?,
+                    digest,
+                },
+                called,
+            });
+            next.push(path);
+        }
+    }
+    Ok(all)
+}
+
+/// What the first line of a script names: the interpreter, and what `env` starts.
+fn named_interpreters(script: &Path) -> Vec<String> {
+    let mut start = Vec::new();
+    let read =
+        File::open(script).and_then(|file| file.take(FIRST_LINE_BYTES).read_to_end(&mut start));
+    let line = start
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let (Ok(_), Some(line)) = (read, line.strip_prefix("#!")) else {
+        return Vec::new();
+    };
+    let mut words = line.split_ascii_whitespace();
+    let Some(first) = words.next() else {
+        return Vec::new();
+    };
+    let mut names = vec![first.to_owned()];
+    if first.rsplit('/').next() == Some("env") {
+        names.extend(started_by_env(words));
+    }
+    names
+}
+
+/// The program among the words of `env`.
+fn started_by_env<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<String> {
+    while let Some(word) = words.next() {
+        match word {
+            "-u" | "--unset" | "-C" | "--chdir" => drop(words.next()),
+            "-S" | "--split-string" => {}
+            // `-S` and its text may be one word.
+            joined if joined.starts_with("-S") || joined.starts_with("-vS") => {
+                let name = joined.trim_start_matches("-v").trim_start_matches("-");
+                let name = name.trim_start_matches('S');
+                if !name.is_empty() {
+                    return Some(name.to_owned());
+                }
+            }
+            joined if joined.starts_with("--split-string=") => {
+                return joined.split_once('=').map(|(_, name)| name.to_owned());
+            }
+            other if other.starts_with('-') || other.contains('=') => {}
+            name => return Some(name.to_owned()),
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn au_25_a_script_names_its_interpreter_on_its_first_line() {
+        let place = tempfile::tempdir().unwrap();
+        let named = |line: &str| {
+            let path = place.path().join("script");
+            std::fs::write(&path, line).unwrap();
+            named_interpreters(&path)
+        };
+        assert_eq!(named("#!/bin/sh -e\n"), ["/bin/sh"]);
+        assert_eq!(named("#! .venv/bin/python\n"), [".venv/bin/python"]);
+        for line in [
+            "#!/usr/bin/env tool",
+            "#!/usr/bin/env -S tool -u\n",
+            "#!/usr/bin/env -S -i A=b tool\n",
+            "#!/usr/bin/env -Stool -u\n",
+            "#!/usr/bin/env -S -u NAME tool x\n",
+            "#!/usr/bin/env --split-string=tool\n",
+        ] {
+            assert_eq!(named(line), ["/usr/bin/env", "tool"], "{line}");
+        }
+        for line in ["", "#!", "#!\nx", "\x7fELF", " #!/bin/sh\n"] {
+            assert_eq!(named(line), Vec::<String>::new(), "{line}");
+        }
+    }
 
     #[test]
     fn au_04_programs_of_the_system_lie_where_their_links_lead() {

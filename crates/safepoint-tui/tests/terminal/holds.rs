@@ -113,6 +113,7 @@ fn form(argv: &[&str]) -> Canonical {
                 path: "/usr/bin/git".to_owned(),
                 digest: digest(1),
             }),
+            interpreters: Vec::new(),
         },
         actions: names(&["git.commit"]),
         argv: argv.iter().map(|word| (*word).to_owned()).collect(),

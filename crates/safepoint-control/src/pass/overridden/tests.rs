@@ -91,6 +91,7 @@ fn hold(control: &Control, session: &SessionId, basis: Vec<Basis>, quorum: u32) 
         tool: Tool {
             name: "exec".to_owned(),
             executable: None,
+            interpreters: Vec::new(),
         },
         actions: BTreeSet::from(["file.write".to_owned()]),
         argv: vec!["cp".to_owned(), "a".to_owned(), "b".to_owned()],
