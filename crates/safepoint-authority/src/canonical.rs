@@ -79,6 +79,12 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// What trust in the program is for: its content, then its interpreters.
+    pub fn content(&self) -> Vec<Executable> {
+        let program = self.executable.iter();
+        program.chain(&self.interpreters).cloned().collect()
+    }
+
     /// Whether a client uses it itself.
     pub fn is_a_clients(&self) -> bool {
         self.name.contains('/')

@@ -2,7 +2,8 @@
 //!
 //! Trust in one boundary says nothing about another. It grows only by evidence
 //! that is recorded, and that the rules name; the first violation takes all of
-//! it away. Every change is a new version.
+//! it away. Every change is a new version. A program is trusted for its content: with other
+//! content under the same path nothing of it counts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,6 +11,8 @@ use std::str::FromStr;
 use safepoint_model::{Digest, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Executable;
 
 /// What trust is about: `tool:/usr/bin/git`, `path:/srv/site`, `specialist:reviewer`,
 /// `provider:acme`, `workflow:release`.
@@ -59,6 +62,13 @@ impl Boundary {
             kind: "workflow",
             name: name.to_owned(),
         }
+    }
+}
+
+impl Boundary {
+    /// Where the program lies, if it is one.
+    pub fn program(&self) -> Option<&str> {
+        (self.kind == "tool").then_some(self.name.as_str())
     }
 }
 
@@ -152,6 +162,9 @@ pub struct Trust {
     /// Since when.
     #[schemars(with = "String")]
     pub since: Timestamp,
+    /// Of a program, what is trusted: its content, then its interpreters if it is a script.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Executable>,
 }
 
 impl Trust {
@@ -166,6 +179,28 @@ impl Trust {
             reason: "nothing is known of it".to_owned(),
             policy_version: None,
             since: now,
+            content: Vec::new(),
+        }
+    }
+
+    /// How much it counts for this content of the program: nothing, unless it was given to it.
+    pub fn level_for(&self, content: &[Executable]) -> Level {
+        match self.content == content && !content.is_empty() {
+            true => self.level,
+            false => Level::Untrusted,
+        }
+    }
+
+    /// The same about this content of the program: what was known of other content is gone.
+    pub fn about(self, content: &[Executable]) -> Self {
+        if self.content == content {
+            return self;
+        }
+        Self {
+            content: content.to_vec(),
+            level: Level::Untrusted,
+            evidence: 0,
+            ..self
         }
     }
 

@@ -601,6 +601,49 @@ fn au_23_an_envelope_ends_with_the_rules_it_was_given_under() {
     hold_of(&env, &["cp", "a", "d"]);
 }
 
+/// Trust is for a program's content, not for a name that anybody can put something else under.
+#[test]
+fn au_30_a_trusted_script_with_other_content_is_not_trusted() {
+    let rules = HELD.replace(
+        "    reason: \"Somebody looks at what is written\"",
+        "    unless: [trusted]\n    reason: \"Until it is trusted\"",
+    );
+    let env = project(&rules);
+    let tool = |content: &str| program(&env, "tool", content.as_bytes());
+    let good = "#!/bin/sh\necho good > log\n";
+    tool(good);
+    let path = env.project().canonicalize().unwrap().join("tool");
+    let boundary = format!("tool:{}", path.display());
+    hold_of(&env, &["./tool"]);
+    let granted = env.json(&["trust", "grant", &boundary]);
+    assert_eq!(granted["content"][0]["path"], path.to_str().unwrap());
+    runs(&env, &["./tool"]);
+    tool("#!/bin/sh\necho evil > log\n");
+    let hold = hold_of(&env, &["./tool"]);
+    assert_eq!(show(&env, &hold)["trust_state"][&boundary], "untrusted");
+    assert_eq!(
+        fs::read_to_string(env.project().join("log")).unwrap(),
+        "good\n"
+    );
+    let listed = env.json(&["trust", "list"]);
+    assert_eq!(listed["trust"][0]["content"], granted["content"]);
+    tool(good);
+    runs(&env, &["./tool"]);
+    // Another interpreter is other content, too.
+    program(&env, "own", b"#!/bin/sh\nexec /bin/sh \"$@\"\n");
+    tool(&format!(
+        "#!{}\necho good > log\n",
+        path.with_file_name("own").display()
+    ));
+    hold_of(&env, &["./tool"]);
+    env.json(&["trust", "grant", &boundary]);
+    runs(&env, &["./tool"]);
+    program(&env, "own", b"#!/bin/sh\necho evil > log\n");
+    hold_of(&env, &["./tool"]);
+    // What is not here has no content.
+    assert_ne!(run(&env, &["trust", "grant", "tool:/nowhere/tool"]).0, 0);
+}
+
 #[test]
 fn au_30_trust_grows_by_the_evidence_a_policy_names_and_only_there() {
     let rules = HELD.replace(

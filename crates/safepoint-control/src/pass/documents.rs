@@ -1,6 +1,8 @@
 //! What the passage keeps: holds, permits, trust, operators, how a session stands, what runs.
 
-use safepoint_authority::{Envelope, Hold, HoldState, Operator, Permit, PermitState, Trust};
+use safepoint_authority::{
+    Envelope, Executable, Hold, HoldState, Operator, Permit, PermitState, Trust,
+};
 use safepoint_model::{ActionId, Digest, HoldId, PermitId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -247,6 +249,9 @@ pub(crate) struct Remote {
     pub(crate) trust_after: Option<u32>,
     /// The program.
     pub(crate) tool: Option<String>,
+    /// Its content, and its interpreters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) content: Vec<Executable>,
     pub(crate) policy_version: Digest,
 }
 

@@ -270,14 +270,10 @@ impl Passage<'_> {
         };
         self.end(writing, &running, ending)?;
         if outcome == "ok" && leave.permit.is_some() && self.far.is_none() {
-            let tool = leave.canonical.tool.executable.as_ref();
+            let content = leave.canonical.tool.content();
             let policy = leave.canonical.policy_version;
-            self.bench()?.prove(
-                writing,
-                tool.map(|it| it.path.as_str()),
-                leave.trust_after,
-                policy,
-            )?;
+            self.bench()?
+                .prove(writing, &content, leave.trust_after, policy)?;
         }
         Ok(())
     }

@@ -125,7 +125,7 @@ impl Bench<'_> {
                 && running.permit_id.is_some()
             {
                 let policy = remote.policy_version;
-                self.prove(writing, remote.tool.as_deref(), remote.trust_after, policy)?;
+                self.prove(writing, &remote.content, remote.trust_after, policy)?;
             }
             Ok::<bool, ControlError>(true)
         })?;
@@ -249,7 +249,7 @@ impl Bench<'_> {
         if !once || named != canonical.actions.iter().collect() {
             return Err(refused("what it comes to is not what is to be judged"));
         }
-        let tool = canonical.tool.executable.as_ref();
+        let tool = &canonical.tool;
         let trust = self.trust_of(tool, canonical.provider.as_deref())?;
         let trusted = self.is_tool_trusted(tool, &trust);
         let mut requests: Vec<Request> = asked.requests.iter().cloned().map(Into::into).collect();

@@ -260,7 +260,7 @@ impl Passage<'_> {
             .collect();
         let total = cover::together(&covers);
         // Whom to trust is known where it is judged.
-        let tool = seen.tool.executable.as_ref();
+        let tool = &seen.tool;
         let (trust, trusted) = match self.far {
             Some(_) => (BTreeMap::new(), false),
             None => {

@@ -268,6 +268,7 @@ impl Bench<'_> {
                 site: site.clone(),
                 trust_after,
                 tool: tool.map(|it| it.path.clone()),
+                content: form.canonical.tool.content(),
                 policy_version: form.canonical.policy_version,
             });
         }

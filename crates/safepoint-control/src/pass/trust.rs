@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use safepoint_authority::{Boundary, Canonical, Executable, Level, Trust};
+use safepoint_authority::{Boundary, Canonical, Executable, Level, Tool, Trust};
 use safepoint_model::Digest;
 use safepoint_store::Sql;
 use safepoint_trail::{Draft, Kind, Stream, Writing};
@@ -17,18 +17,24 @@ impl Bench<'_> {
     /// workspace, and who proposes.
     pub(super) fn trust_of(
         &self,
-        tool: Option<&Executable>,
+        tool: &Tool,
         provider: Option<&str>,
     ) -> Result<BTreeMap<String, (Level, u64)>, ControlError> {
         let mut boundaries = vec![self.path_boundary()];
-        boundaries.extend(tool.map(|it| self.tool_boundary(&it.path)));
+        let program = tool.executable.as_ref();
+        boundaries.extend(program.map(|it| self.tool_boundary(&it.path)));
         boundaries.extend(provider.map(Boundary::provider));
         let store = self.control.trail.store();
         let mut known = BTreeMap::new();
         for boundary in boundaries {
             let name = boundary.to_string();
             let trust: Option<Trust> = store.read(|sql| kept::get(sql, &name))?;
-            let told = trust.map_or((Level::Untrusted, 0), |it| (it.level, it.version));
+            let level = |trust: &Trust| match boundary.program() {
+                // Somebody may have put other content under the same name.
+                Some(_) => trust.level_for(&tool.content()),
+                None => trust.level,
+            };
+            let told = trust.map_or((Level::Untrusted, 0), |it| (level(&it), it.version));
             known.insert(name, told);
         }
         Ok(known)
@@ -36,10 +42,13 @@ impl Bench<'_> {
 
     pub(super) fn is_tool_trusted(
         &self,
-        tool: Option<&Executable>,
+        tool: &Tool,
         trust: &BTreeMap<String, (Level, u64)>,
     ) -> bool {
-        let tool = tool.map(|it| self.tool_boundary(&it.path).to_string());
+        let tool = tool
+            .executable
+            .as_ref()
+            .map(|it| self.tool_boundary(&it.path).to_string());
         let level = tool.and_then(|name| trust.get(&name));
         level.is_some_and(|(level, _)| *level >= Level::Trusted)
     }
@@ -65,17 +74,17 @@ impl Bench<'_> {
     pub(super) fn prove(
         &self,
         writing: &mut Writing<'_>,
-        tool: Option<&str>,
+        content: &[Executable],
         trust_after: Option<u32>,
         policy: Digest,
     ) -> Result<(), ControlError> {
-        let (Some(tool), Some(_)) = (tool, trust_after) else {
+        let (Some(program), Some(_)) = (content.first(), trust_after) else {
             return Ok(());
         };
-        let boundary = self.tool_boundary(tool);
+        let boundary = self.tool_boundary(&program.path);
         self.control
             .change_trust(writing, boundary, "evidence", |trust, now| {
-                trust.proven(trust_after, policy, now)
+                trust.about(content).proven(trust_after, policy, now)
             })
     }
 
@@ -140,6 +149,7 @@ impl Control {
             body: json!({
                 "boundary": name, "event": event, "from": before.level, "to": after.level,
                 "version": after.version, "evidence": after.evidence, "reason": after.reason,
+                "content": after.content,
             }),
         })?;
         Ok(())

@@ -2,8 +2,12 @@
 //! who else decides. It is signed like a decision, and kept in the trail beside what it did.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
 
-use safepoint_authority::{Boundary, DenialCode, Level, Operator, OperatorKey, Permit, Trust};
+use safepoint_authority::{
+    Boundary, DenialCode, Executable, Level, Operator, OperatorKey, Permit, Trust,
+};
 use safepoint_model::{Digest, Frame, Timestamp, json as strict};
 use safepoint_store::{Durability, Sql};
 use safepoint_trail::note::{PublicKey, Signer};
@@ -14,6 +18,7 @@ use serde_json::json;
 use super::desk::{active, key_error};
 use super::{Desk, Signing};
 use crate::kept::Kept;
+use crate::world::{Search, interpreters, open_program};
 use crate::{ControlError, kept};
 
 /// What kind of statement it is, and in which version.
@@ -88,6 +93,28 @@ pub fn signed_word(signer: &Signer, says: &str, now: Timestamp) -> Result<String
     Ok(signer.sign(&statement(signer.public().name(), says, now)?))
 }
 
+/// What a program is now, with its interpreters.
+fn content_of(
+    path: &str,
+    variables: &[(OsString, OsString)],
+) -> Result<Vec<Executable>, ControlError> {
+    if !path.starts_with('/') {
+        return Err(ControlError::Proposal {
+            reason: format!(
+                "trust in a program is for its content, and `{path}` is no absolute path here; a program of another machine is trusted by evidence (`trust_after`)"
+            ),
+        });
+    }
+    let search = Search::new(variables);
+    let root = Path::new("/");
+    let program = open_program(&search, path, root)?;
+    let interpreters = interpreters(&search, &program.path, root)?;
+    let interpreters = interpreters.into_iter().map(|it| it.executable);
+    Ok(std::iter::once(program.executable)
+        .chain(interpreters)
+        .collect())
+}
+
 impl Desk<'_> {
     /// An operator says something, and signs it.
     pub fn word(
@@ -147,16 +174,22 @@ impl Desk<'_> {
         store.read(|sql| kept::newest(sql, 10_000))
     }
 
-    /// An operator trusts a boundary.
+    /// An operator trusts a boundary; a program with the content that it has now.
     pub fn grant(
         &self,
         boundary: Boundary,
         level: Level,
         reason: &str,
         word: &Word,
+        variables: &[(OsString, OsString)],
     ) -> Result<Trust, ControlError> {
         let says = format!("trust {boundary} {}", level.as_str());
+        let content = match boundary.program() {
+            Some(path) => content_of(path, variables)?,
+            None => Vec::new(),
+        };
         self.set_trust(boundary, "granted", word, &says, |trust, now| {
+            let trust = trust.about(&content);
             trust.granted(level, reason.to_owned(), now)
         })
     }

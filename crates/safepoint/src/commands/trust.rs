@@ -16,7 +16,7 @@ use crate::error::CliError;
 pub(crate) enum Command {
     /// List what is known of boundaries
     List,
-    /// Trust a boundary: `tool:/usr/bin/git`, `path:/srv/site`, `provider:acme`, `workflow:release`
+    /// Trust a boundary (a program with the content it has now): `tool:/usr/bin/git`, `path:/srv/site`, `provider:acme`, `workflow:release`
     Grant {
         /// Which one
         boundary: Boundary,
@@ -81,7 +81,8 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
             let reason = reason.unwrap_or_else(|| "an operator said so".to_owned());
             let says = format!("trust {boundary} {}", level.as_str());
             let word = operator::word(context, &desk, &who, &says)?;
-            desk.grant(boundary, level, &reason, &word)?
+            let variables = context.environment.variables();
+            desk.grant(boundary, level, &reason, &word, &variables)?
         }
         Command::Revoke {
             boundary,
@@ -100,12 +101,23 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
 }
 
 fn line(trust: &Trust) -> String {
-    format!(
+    let mut shown = format!(
         "{STRONG}{}{STRONG:#}  {}  {FAINT}version {}, since {}: {}{FAINT:#}\n",
         text::line(&trust.boundary.to_string()).text,
         trust.level.as_str(),
         trust.version,
         trust.since,
         text::line(&trust.reason).text
-    )
+    );
+    for program in &trust.content {
+        let path = text::line(&program.path).text;
+        shown.push_str(&format!(
+            "  {FAINT}{path}  sha256 {}{FAINT:#}\n",
+            program.digest
+        ));
+    }
+    if trust.boundary.program().is_some() && trust.content.is_empty() {
+        shown.push_str("  for no content: grant it again\n");
+    }
+    shown
 }
