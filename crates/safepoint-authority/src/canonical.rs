@@ -33,7 +33,7 @@ pub struct Canonical {
     pub argv: Vec<String>,
     /// Where it runs.
     pub directory: Directory,
-    /// The variables it gets; values that look like secrets as `sha256:…`.
+    /// The variables it gets, each with a keyed digest in place of its value.
     pub environment: BTreeMap<String, String>,
     /// Every path it names.
     pub paths: Vec<NamedPath>,

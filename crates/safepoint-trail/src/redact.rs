@@ -147,6 +147,12 @@ impl Redactor {
         clean
     }
 
+    /// What stands in place of the value of a variable, whatever it looks like. It depends on
+    /// the name too, so that equal values do not show.
+    pub fn mark_variable(&self, name: &str, value: &str) -> String {
+        self.mark("variable", &format!("{name}={value}"))
+    }
+
     /// What stands in place of `secret`.
     fn mark(&self, kind: &str, secret: &str) -> String {
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.key.as_bytes()) else {

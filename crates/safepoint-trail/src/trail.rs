@@ -339,6 +339,11 @@ impl Trail {
         self.appender.redactor.redact(value);
     }
 
+    /// A keyed digest that stands in place of the value of a variable.
+    pub fn mark_variable(&self, name: &str, value: &str) -> String {
+        self.appender.redactor.mark_variable(name, value)
+    }
+
     /// The text without tokens of workspaces and servers. The rest stays as it is, for whoever decides
     /// about it; equal tokens leave equal marks.
     pub fn without_tokens(&self, text: String) -> String {

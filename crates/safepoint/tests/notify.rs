@@ -22,7 +22,10 @@ use std::time::Duration;
 
 use safepoint_control::notify::FAULT_POINTS;
 use serde_json::{Value, json};
-use support::{assert_sound, denied, entries, held, hold_of, run, text, try_approve};
+use support::{
+    approve, assert_sound, denied, entries, exec_command, held, hold_of, is_denied, reply_of, run,
+    text, try_approve,
+};
 use testkit::TestEnv;
 
 const WORDS: [&str; 3] = ["sh", "-c", "echo run >> log"];
@@ -468,4 +471,57 @@ fn su_10_nothing_secret_is_shown_and_no_escape_sequences_without_a_terminal() {
         "public_url: https://evil.example\n",
     );
     assert_eq!(env.run(&["notify", "list"]).code, 7);
+}
+
+/// Whatever a value looks like: nobody knows which of them are secrets.
+#[test]
+fn su_10_no_value_of_a_variable_is_sent_shown_or_recorded() {
+    let env = held();
+    let _alone = alone(&env);
+    let inbox = Inbox::new();
+    add(&env, &inbox);
+    env.write("address", &inbox.url);
+    let room = ["notify", "add", "room", "--slack", "@../address"];
+    env.json(&[&room[..], &["--allow-private"]].concat());
+    let asked = |pin: &str| {
+        let mut command = exec_command(&env, &[], &WORDS);
+        command.env("DEPLOY_PIN", pin);
+        command.env("COMPANY_LICENSE", "ABCD-plain-words");
+        reply_of(&mut command)
+    };
+    let (exit, reply) = asked("99887766");
+    let hold = text(&is_denied(exit, &reply, "APPROVAL_REQUIRED")["hold_id"]);
+    assert_eq!(deliver(&env)["arrived"], 2);
+    let mut shown = reply.to_string();
+    for message in inbox.all() {
+        assert!(message.body.contains("DEPLOY_PIN"), "{}", message.body);
+        shown.push_str(&message.body);
+    }
+    approve(&env, &hold);
+    // The digest is bound: another value is found, and told by its name alone.
+    let (exit, reply) = asked("11223344");
+    let denial = is_denied(exit, &reply, "ENVIRONMENT_CHANGED");
+    assert!(text(&denial["reason"]).contains("`DEPLOY_PIN`"), "{denial}");
+    shown.push_str(&reply.to_string());
+    // What was approved runs with the values of whoever asks.
+    let (exit, reply) = asked("99887766");
+    let hold = text(&is_denied(exit, &reply, "APPROVAL_REQUIRED")["hold_id"]);
+    approve(&env, &hold);
+    assert_eq!(asked("99887766").0, 0);
+    for words in [
+        &["hold", "show", &hold][..],
+        &["hold", "show", &hold, "--json"],
+        &["hold", "list", "--all", "--json"],
+        &["trail", "list", "--json", "--limit", "1000"],
+        &["trail", "export", "--format", "jsonl"],
+        &["trail", "export", "--format", "ocsf"],
+    ] {
+        let run = env.run(words);
+        assert_eq!(run.code, 0, "{words:?}: {run:?}");
+        shown.push_str(&run.stdout);
+    }
+    for value in ["99887766", "11223344", "ABCD-plain-words"] {
+        assert!(!shown.contains(value), "{value} is shown");
+    }
+    assert_sound(&env);
 }

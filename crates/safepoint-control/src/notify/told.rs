@@ -180,7 +180,7 @@ fn told(entry: Entry, body: &str) -> Option<Told> {
         form: value
             .get("canonical_form")
             .filter(|_| waits)
-            .and_then(|form| serde_json::to_string_pretty(form).ok()),
+            .and_then(|form| serde_json::to_string_pretty(&with_names_only(form)).ok()),
         hold: field("hold_id"),
         expires: field("expires_at")
             .filter(|_| waits)
@@ -188,6 +188,16 @@ fn told(entry: Entry, body: &str) -> Option<Told> {
         body: (body.len() <= LARGEST_BODY).then_some(value),
         entry,
     })
+}
+
+/// The form with the names of its variables alone: people look for those, and for no digest.
+fn with_names_only(form: &Value) -> Value {
+    let mut form = form.clone();
+    if let Some(variables) = form.get_mut("environment") {
+        let names = variables.as_object().into_iter().flat_map(|it| it.keys());
+        *variables = names.cloned().collect();
+    }
+    form
 }
 
 /// What is shown of an entry: the fields that people look for, where it has them.

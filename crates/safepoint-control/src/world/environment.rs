@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use safepoint_trail::Trail;
-use serde_json::{Map, Value};
 
 use crate::ControlError;
 
@@ -127,7 +126,8 @@ fn guarded_places(value: &str, workspace: &Path) -> String {
 pub(crate) struct Variables {
     /// What the command gets.
     pub(crate) real: Vec<(OsString, OsString)>,
-    /// The same, with a keyed digest in place of whatever looks like a secret.
+    /// The same, with a keyed digest in place of each value: any of them may be a secret,
+    /// whatever it looks like. A change of a value changes the digest.
     pub(crate) shown: BTreeMap<String, String>,
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn pass_on(
     trail: &Trail,
 ) -> Result<Variables, ControlError> {
     let mut real = Vec::new();
-    let mut shown = Map::new();
+    let mut shown = BTreeMap::new();
     for (name, value) in variables {
         let (Some(name_text), Some(value_text)) = (name.to_str(), value.to_str()) else {
             return Err(ControlError::Proposal {
@@ -160,24 +160,9 @@ pub(crate) fn pass_on(
             continue;
         }
         real.push((name.clone(), OsString::from(&kept)));
-        shown.insert(name_text.to_owned(), Value::from(kept));
+        shown.insert(name_text.to_owned(), trail.mark_variable(name_text, &kept));
     }
     real.push(("PWD".into(), directory.into()));
-    let mut shown = Value::Object(shown);
-    trail.redact(&mut shown);
-    let shown = match shown {
-        Value::Object(shown) => shown
-            .into_iter()
-            .map(|(name, value)| {
-                let value = match value {
-                    Value::String(text) => text,
-                    other => other.to_string(),
-                };
-                (name, value)
-            })
-            .collect(),
-        _ => BTreeMap::new(),
-    };
     Ok(Variables { real, shown })
 }
 

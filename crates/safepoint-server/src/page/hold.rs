@@ -304,8 +304,7 @@ fn exactly(hold: &Hold, form: &Form) -> Markup {
             }
             details {
                 summary { "Variables (" (form.environment.len()) ")" }
-                dl.form.narrow { @for (name, value) in &form.environment {
-                    dt { (code(name)) } dd { (code(value.as_str().unwrap_or_default())) } } }
+                ul.bare { @for name in form.environment.keys() { li { (code(name)) } } }
             }
             details { summary { "The whole form" } (json(&hold.canonical_form)) }
             div.checked id="bound" data-form={ "/holds/" (url(&hold.hold_id)) "/form.json" } data-fingerprint=(hold.fingerprint) data-needs-script hidden {
