@@ -15,7 +15,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use support::{approve, bare, denied, exec, exec_with, held, project, run};
+use support::{
+    REFUNDS, approve, assert_sound, bare, denied, entries, exec, exec_with, held, is_denied,
+    permit_state, project, run, text, waiting,
+};
 use testkit::TestEnv;
 
 /// An agent that is a script of the project's.
@@ -461,4 +464,156 @@ fn au_21_trust_permits_and_operators_change_by_an_operators_word_alone() {
             .len(),
         2
     );
+}
+
+/// What `session request` says of a refund of so much.
+fn refund(env: &TestEnv, session: &str, amount: u32) -> (i32, Value) {
+    let params = json!({ "amount": amount }).to_string();
+    let words = ["session", "request", session, "refund.create", "--params"];
+    run(env, &[&words[..], &[&params]].concat())
+}
+
+#[track_caller]
+fn refund_session(env: &TestEnv) -> String {
+    let words = [
+        "session",
+        "start",
+        "--atlas",
+        "atlas.yaml",
+        "--goal",
+        "help",
+    ];
+    text(&env.json(&words)["session_id"])
+}
+
+#[test]
+fn au_10_a_request_that_needs_a_person_makes_a_hold_and_is_allowed_once() {
+    let env = project(REFUNDS);
+    let session = refund_session(&env);
+    let (exit, reply) = refund(&env, &session, 7);
+    let denial = is_denied(exit, &reply, "APPROVAL_REQUIRED");
+    let hold = text(&denial["hold_id"]);
+    assert_eq!(reply["resolution"]["decision"], "requires_approval");
+    assert_eq!(reply["resolution"]["hold_id"], hold.as_str());
+    assert_eq!(denial["action_id"], reply["request_id"]);
+    assert_eq!(denial["policy_basis"][0]["policy_id"], "refunds");
+    let next = text(&denial["next"]);
+    assert!(next.contains("a person has to approve"), "{next}");
+    // Asked again it is the same hold, which everybody finds.
+    let (_, again) = refund(&env, &session, 7);
+    assert_eq!(again["denial"]["hold_id"], hold.as_str());
+    let listed = waiting(&env);
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["fingerprint"], denial["fingerprint"]);
+    assert_eq!(listed[0]["proposer"]["objective"], "help");
+    assert_eq!(entries(&env, "checkpoint_pending").len(), 1);
+
+    let permit = text(&approve(&env, &hold)["permit"]["permit_id"]);
+    // A yes to one is none to another, whatever the session.
+    let (exit, other) = refund(&env, &session, 8);
+    is_denied(exit, &other, "APPROVAL_REQUIRED");
+    let (exit, elsewhere) = refund(&env, &refund_session(&env), 7);
+    is_denied(exit, &elsewhere, "APPROVAL_REQUIRED");
+    let (exit, allowed) = refund(&env, &session, 7);
+    assert_eq!(
+        (exit, &allowed["resolution"]["decision"]),
+        (0, &json!("allow"))
+    );
+    assert_eq!(allowed["request_id"], denial["action_id"]);
+    assert_eq!(allowed.get("denial"), None);
+    assert_eq!(permit_state(&env, &permit).0, "consumed");
+    let request = text(&allowed["request_id"]);
+    env.json(&["session", "report", &session, &request, "--outcome", "ok"]);
+    // Once.
+    let (exit, anew) = refund(&env, &session, 7);
+    let denial = is_denied(exit, &anew, "APPROVAL_REQUIRED");
+    assert_ne!(denial["hold_id"], hold.as_str());
+    assert_ne!(anew["request_id"], allowed["request_id"]);
+    // What an operator said no to is not put before them again, and their reason is told.
+    let words = [
+        "hold",
+        "deny",
+        &text(&denial["hold_id"]),
+        "--reason",
+        "too much",
+    ];
+    env.json(&words);
+    let (exit, denied) = refund(&env, &session, 7);
+    assert_eq!(
+        is_denied(exit, &denied, "OPERATOR_DENIED")["reason"],
+        "too much"
+    );
+    assert_eq!(denied["resolution"]["decision"], "deny");
+    assert_sound(&env);
+}
+
+#[test]
+fn au_41_a_request_that_is_not_allowed_always_has_its_denial() {
+    let env = project(REFUNDS);
+    let session = refund_session(&env);
+    let (exit, reply) = run(&env, &["session", "request", &session, "ticket.delete"]);
+    let denial = is_denied(exit, &reply, "QUESTIONS_PENDING");
+    assert_eq!(denial["hold_id"], reply["resolution"]["hold_id"]);
+    assert!(text(&denial["next"]).contains("session answer"), "{denial}");
+    assert!(
+        waiting(&env).is_empty(),
+        "a gate's question needs no person"
+    );
+    let (exit, reply) = run(&env, &["session", "request", &session, "ticket.purge"]);
+    is_denied(exit, &reply, "POLICY_DENIED");
+    // Halted, nothing goes on in the session; in others everything does.
+    let (exit, reply) = refund(&env, &session, 7);
+    let hold = text(&is_denied(exit, &reply, "APPROVAL_REQUIRED")["hold_id"]);
+    env.json(&["hold", "halt", &hold]);
+    let (exit, reply) = run(&env, &["session", "request", &session, "ticket.get"]);
+    is_denied(exit, &reply, "SESSION_HALTED");
+    let other = refund_session(&env);
+    assert_eq!(
+        run(&env, &["session", "request", &other, "ticket.get"]).0,
+        0
+    );
+    let (exit, reply) = refund(&env, &other, 7);
+    is_denied(exit, &reply, "APPROVAL_REQUIRED");
+}
+
+#[test]
+fn au_41_a_step_of_a_workflow_that_somebody_else_does_waits_for_a_person() {
+    let env = project(REFUNDS);
+    env.write(
+        "project/pay.yaml",
+        "name: pay\nsteps:\n  - {id: pay, action: refund.create, params: {amount: 9}}\n",
+    );
+    let pay = || run(&env, &["run", "pay.yaml", "--objective", "pay", "--no-tui"]);
+    let (exit, reply) = pay();
+    let denial = is_denied(exit, &reply, "APPROVAL_REQUIRED");
+    assert_eq!(reply["steps"][0]["denial"], denial);
+    approve(&env, &text(&denial["hold_id"]));
+    let (exit, reply) = pay();
+    assert_eq!((exit, &reply["outcome"]), (0, &json!("ok")), "{reply:#}");
+    let (exit, reply) = pay();
+    is_denied(exit, &reply, "APPROVAL_REQUIRED");
+    assert_sound(&env);
+}
+
+#[test]
+fn au_10_whoever_waits_is_allowed_as_soon_as_somebody_says_yes() {
+    let env = project(REFUNDS);
+    let session = refund_session(&env);
+    let words = ["--json", "session", "request", &session, "refund.create"];
+    let mut waits = env.command(&[&words[..], &["--wait", "60s"]].concat());
+    let waits = waits.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let hold = loop {
+        if let Some(hold) = waiting(&env).first() {
+            break text(&hold["hold_id"]);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    approve(&env, &hold);
+    let output = waits.wait_with_output().unwrap();
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reply["resolution"]["decision"], "allow", "{reply:#}");
+    // And in vain it is denied, and the hold is over.
+    let (exit, reply) = run(&env, &[&words[1..], &["--wait", "1s"]].concat());
+    is_denied(exit, &reply, "TIMED_OUT");
+    assert!(waiting(&env).is_empty());
 }

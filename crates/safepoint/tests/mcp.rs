@@ -18,7 +18,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use passage::{ASKS, HELD, bare, project};
+use passage::{ASKS, HELD, REFUNDS, approve, bare, project};
 use rpc::{LATEST, Rpc};
 use serde_json::{Value, json};
 use testkit::TestEnv;
@@ -578,4 +578,24 @@ fn su_06_over_http_other_hosts_and_origins_are_refused() {
     assert_eq!(code("Origin", "http://localhost:1"), "403");
     assert_eq!(code("Origin", &format!("https://127.0.0.1:{port}")), "403");
     assert_eq!(code("Origin", "null"), "403");
+}
+
+#[test]
+fn su_06_a_request_that_needs_a_person_makes_a_hold() {
+    let env = project(REFUNDS);
+    let mut rpc = server(&env);
+    let refund = json!({"action_id": "refund.create", "parameters": {"amount": 7}});
+    let refused = rpc.refused("request", refund.clone());
+    let denial = &refused["structuredContent"]["denial"];
+    assert_eq!(denial["code"], "APPROVAL_REQUIRED", "{refused:#}");
+    let hold = text(&denial["hold_id"]).to_owned();
+    let advice = text(&refused["content"][1]["text"]);
+    assert!(
+        advice.contains(&hold) && !advice.contains("hold approve"),
+        "{advice}"
+    );
+    approve(&env, &hold);
+    let done = rpc.done("request", refund.clone());
+    assert_eq!(done["resolution"]["decision"], "allow", "{done:#}");
+    rpc.refused("request", refund);
 }

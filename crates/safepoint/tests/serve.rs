@@ -16,7 +16,7 @@ mod passage;
 use std::fs;
 
 use http::{Server, event, follow, token};
-use passage::{ASKS, add, bare, denied, held, hold_of, project, runs};
+use passage::{ASKS, REFUNDS, add, approve, bare, denied, held, hold_of, project, runs};
 use serde_json::{Value, json};
 use testkit::TestEnv;
 
@@ -620,4 +620,28 @@ fn su_10_a_server_says_once_whom_it_cannot_tell() {
     assert_eq!(untold.as_array().map(Vec::len), Some(1), "{untold}");
     assert_eq!(untold[0]["target"], "ops");
     assert!(text(&untold[0]["reason"]).contains("not on this machine"));
+}
+
+#[test]
+fn su_07_a_request_that_needs_a_person_makes_a_hold() {
+    let env = project(REFUNDS);
+    let agent = token(&env, "agent", &["--role", "agent"]);
+    let server = Server::start(&env, &[]);
+    let session = server.post("/v1/sessions", &agent, &json!({})).done();
+    let path = format!("/v1/sessions/{}/request", text(&session["session_id"]));
+    let refund = json!({"action": "refund.create", "parameters": {"amount": 7}});
+    let problem = server.post(&path, &agent, &refund).problem(403);
+    assert_eq!(problem["name"], "APPROVAL_REQUIRED", "{problem:#}");
+    let document = &problem["document"];
+    let hold = text(&document["resolution"]["hold_id"]).to_owned();
+    assert_eq!(document["denial"]["hold_id"], hold.as_str());
+    approve(&env, &hold);
+    let allowed = server.post(&path, &agent, &refund).done();
+    assert_eq!(allowed["resolution"]["decision"], "allow");
+    server.post(&path, &agent, &refund).problem(403);
+    // Where only a gate's question is open, nobody is said to have to approve anything.
+    let delete = json!({"action": "ticket.delete"});
+    let problem = server.post(&path, &agent, &delete).problem(403);
+    assert_eq!(problem["title"], "a gate's questions wait for answers");
+    assert_eq!(problem["document"]["denial"]["code"], "QUESTIONS_PENDING");
 }

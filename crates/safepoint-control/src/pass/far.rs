@@ -4,7 +4,7 @@
 //! own, under the same ids. What the control plane says is believed only for exactly what
 //! was asked. Whatever goes wrong on the way there is an error, and then nothing runs.
 
-use safepoint_authority::{Hold, HoldState};
+use safepoint_authority::{Denial, Hold, HoldState};
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Code, Entropy, HoldId, SessionId};
 use safepoint_store::{Durability, fault};
@@ -55,6 +55,8 @@ pub trait Far {
 #[derive(serde::Deserialize)]
 struct Resolved {
     resolution: Resolution,
+    #[serde(default)]
+    denial: Option<Denial>,
 }
 
 #[derive(serde::Deserialize)]
@@ -321,17 +323,18 @@ impl Passage<'_> {
         }
     }
 
-    /// Asks the gates alone about an action.
+    /// Asks the gates alone about an action, and a person where they say so.
     pub fn request(
         &self,
+        proposal: &Proposal,
         session: &SessionId,
         action: &str,
         parameters: Value,
-    ) -> Result<Resolution, ControlError> {
+    ) -> Result<(Resolution, Option<Denial>), ControlError> {
         if self.far.is_some() {
             let question = Question::Request(session, action, &parameters);
             let answer: Resolved = self.answered(&question)?;
-            return Ok(answer.resolution);
+            return Ok((answer.resolution, answer.denial));
         }
         let event = safepoint_gates::Event::Request(safepoint_gates::Request {
             action: action.to_owned(),
@@ -339,7 +342,11 @@ impl Passage<'_> {
             risk: None,
             conditions: std::collections::BTreeSet::new(),
         });
-        Ok(self.control.step(session, &event)?.resolution)
+        let wants = proposal.wants();
+        let requested = self
+            .control
+            .step_asking(session, &event, &wants, self.hold_timeout)?;
+        Ok((requested.judgement.resolution, requested.denial))
     }
 
     /// Ends a session, whatever is still asked in it.

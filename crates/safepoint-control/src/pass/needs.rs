@@ -133,7 +133,8 @@ pub(super) fn refused_mode(
     Some(Denial {
         policy_basis: needed.basis.clone(),
         reason: reason.to_owned(),
-        next: "ask with `--checkpoint policy`, or let an operator run `safepoint trust grant path:… --level elevated`".to_owned(),
+        next: "ask with `--checkpoint policy`; only a person can give the workspace elevated trust"
+            .to_owned(),
         ..denial(DenialCode::ModeRefused, form, action)
     })
 }

@@ -203,7 +203,7 @@ impl Bench<'_> {
             policy_basis: needed.basis.clone(),
             reason: reason.unwrap_or_else(|| hold.pending().trigger_description),
             next: format!(
-                "an operator looks at it with `safepoint hold show {id}` and decides with `safepoint hold approve {id} --fingerprint …`; then run the same command again"
+                "a person has to approve {id}, which `safepoint hold show {id}` displays; then ask for exactly the same again"
             ),
             ..denial(DenialCode::ApprovalRequired, form, action)
         }

@@ -237,6 +237,9 @@ impl Bench<'_> {
         yes: Yes,
         now: Timestamp,
     ) -> Result<Settled, ControlError> {
+        if form.is_request() {
+            return self.leave_request(writing, form, action, yes, now);
+        }
         let Yes {
             permit,
             trust_after,
@@ -427,7 +430,9 @@ impl Running {
 pub(super) fn halted(form: &Form, action: &ActionId, hold: &HoldId) -> Denial {
     Denial {
         hold_id: Some(hold.clone()),
-        next: format!("an operator decides: `safepoint hold show {hold}`"),
+        next: format!(
+            "a person has to decide about {hold}, which `safepoint hold show {hold}` displays"
+        ),
         ..denial(DenialCode::SessionHalted, form, action)
     }
 }

@@ -311,7 +311,8 @@ impl Bench<'_> {
         }
         let stops = |hold: &Hold| {
             let same = hold.canonical.workspace == form.canonical.workspace;
-            hold.state == HoldState::Halted && same
+            // A request happens in no directory: it stops its own session alone.
+            hold.state == HoldState::Halted && same && !form.is_request()
         };
         let stopping = kept::open_if(sql, stops)?;
         Ok(stopping.into_iter().next().map(|hold| hold.hold_id))

@@ -16,7 +16,7 @@ use safepoint_gates::{
     Answers, Engine, Event, Facts, Judgement, Loaded, Refusal, Resolution, Session, Verdict,
 };
 use safepoint_model::{ActionId, Clock, Entropy, HoldId, SessionId, Timestamp};
-use safepoint_store::Durability;
+use safepoint_store::{Durability, Sql};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Trail, Writing};
 use serde_json::{Value, json};
 
@@ -143,6 +143,19 @@ impl Control {
 
     /// Takes one step of a session.
     pub fn step(&self, id: &SessionId, event: &Event) -> Result<Judgement, ControlError> {
+        let (judgement, ()) = self.step_with(id, event, |_, _| Ok(None), |_, _, _| Ok(()))?;
+        Ok(judgement)
+    }
+
+    /// The same. `known` names the request under which the same was asked before, and `settle`
+    /// writes what follows, and may change the judgement by it.
+    pub(crate) fn step_with<T>(
+        &self,
+        id: &SessionId,
+        event: &Event,
+        known: impl Fn(&mut dyn Sql, &Judgement) -> Result<Option<ActionId>, ControlError>,
+        mut settle: impl FnMut(&mut Writing<'_>, &mut Judgement, Timestamp) -> Result<T, ControlError>,
+    ) -> Result<(Judgement, T), ControlError> {
         let (session, sources) = self.trail.store().read(|sql| table::read(sql, id))?;
         let engine = match event {
             // Ending opens nothing, and must be possible whatever has become of the file.
@@ -153,7 +166,8 @@ impl Control {
             Event::Request(request) => engine.rates(&request.action),
             _ => Vec::new(),
         };
-        let stepped = self.asking(|callbacks, time| {
+        let must_be_durable = |(judgement, _): &(Judgement, T)| judgement.sync;
+        let stepped = self.asking_for(must_be_durable, |callbacks, time| {
             self.trail.write(Durability::Async, |writing| {
                 let (session, sources) = table::read(writing.sql(), id)?;
                 let now = self.around.clock.now().max(session.latest);
@@ -163,13 +177,19 @@ impl Control {
                 }
                 let principal = session.principal.as_str();
                 let uses = table::uses(writing.sql(), &rates, principal, now)?;
-                let facts = self.facts(now, uses, callbacks, time)?;
-                let judgement = judge(&engine, &session, event, &facts)?;
+                let mut facts = self.facts(now, uses, callbacks, time)?;
+                let mut judgement = judge(&engine, &session, event, &facts)?;
+                if let Some(request_id) = known(writing.sql(), &judgement)? {
+                    facts.request_id = request_id;
+                    judgement = judge(&engine, &session, event, &facts)?;
+                }
+                self.write_records(writing, &judgement)?;
+                let settled = settle(writing, &mut judgement, now)?;
                 table::update(writing.sql(), &judgement.session)?;
                 table::use_up(writing.sql(), &rates, &judgement.uses, principal, now)?;
                 keep_what_was_asked(writing, &judgement, event, now)?;
-                self.write_down(writing, &judgement, &sources)?;
-                Ok(judgement)
+                self.write_state(writing, &judgement, &sources)?;
+                Ok((judgement, settled))
             })
         });
         if let Err(ControlError::Refused(refusal)) = &stepped {
@@ -376,6 +396,16 @@ impl Control {
         judgement: &Judgement,
         sources: &Sources,
     ) -> Result<(), ControlError> {
+        self.write_records(writing, judgement)?;
+        self.write_state(writing, judgement, sources)
+    }
+
+    /// Writes what happened in a step to the trail.
+    fn write_records(
+        &self,
+        writing: &mut Writing<'_>,
+        judgement: &Judgement,
+    ) -> Result<(), ControlError> {
         let session = &judgement.session.session_id;
         for record in &judgement.records {
             writing.append(Draft {
@@ -386,6 +416,17 @@ impl Control {
                 body: record.body.clone(),
             })?;
         }
+        Ok(())
+    }
+
+    /// Writes what the session is after a step, and what stewards are told.
+    fn write_state(
+        &self,
+        writing: &mut Writing<'_>,
+        judgement: &Judgement,
+        sources: &Sources,
+    ) -> Result<(), ControlError> {
+        let session = &judgement.session.session_id;
         let state = table::state_entry(&judgement.session, sources)?;
         writing.append(Draft {
             stream: Stream::from(session),

@@ -156,6 +156,10 @@ impl Problem {
                 .find_map(|pointer| document.pointer(pointer)?.as_str())
         });
         let mut problem = Self::new(status, code, detail.unwrap_or(code.meaning()));
+        if code == Code::ApprovalRequired && is_question(&document) {
+            let title = json!("a gate's questions wait for answers");
+            problem.fields.insert("title".to_owned(), title);
+        }
         let next = document.pointer("/denial/next").and_then(Value::as_str);
         for (name, value) in [
             ("location", said("location")),
@@ -246,6 +250,13 @@ pub(super) fn stored(status: StatusCode, body: String) -> Response {
     response
 }
 
+/// Whether only a gate's question is open: no person has to be asked.
+fn is_question(document: &Value) -> bool {
+    let said = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
+    said("/denial/code") == Some("QUESTIONS_PENDING")
+        || said("/resolution/decision") == Some("hold")
+}
+
 /// The code of what was denied or does not hold, and was printed without one.
 fn implied(exit: u8, document: &Value) -> Code {
     let said = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
@@ -303,6 +314,7 @@ mod tests {
         assert_eq!(problem.status(), 403);
         let body: Value = serde_json::from_str(&problem.body()).unwrap();
         assert_eq!(body["code"], "F502");
+        assert_eq!(body["title"], "a gate's questions wait for answers");
         assert_eq!(body["detail"], "so");
         assert_eq!(body["document"]["resolution"]["decision"], "hold");
         let problem = Problem::of(Answer {

@@ -38,7 +38,7 @@ pub(crate) struct Flags {
     pub(crate) dry_run: bool,
     /// Wait so long for an operator elsewhere to decide, such as `5m`
     #[arg(long, value_name = "TIME")]
-    wait: Option<Span>,
+    pub(crate) wait: Option<Span>,
     /// Stop it after so long, such as `10m`
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<Span>,
@@ -152,6 +152,11 @@ impl Room {
             progress: &self.progress,
             far: self.far.as_ref().map(|far| far as &dyn Far),
         }
+    }
+
+    /// Whether it is judged on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        self.far.is_none()
     }
 
     /// The files here that say what is judged and how, as paths below the directory.

@@ -55,6 +55,35 @@ policies:
     reason: "Nothing is deleted here"
 "#;
 
+/// Refunds wait for a person, deleting is asked about, and the rest is free.
+pub(crate) const REFUNDS: &str = r#"
+atlas_version: "1.0"
+atlas_id: "tests.refunds"
+version: "1.0.0"
+name: "Refunds"
+description: "Actions that somebody else carries out"
+capabilities:
+  - capability_id: "all"
+    name: "All"
+    actions: ["refund.*", "ticket.*", "file.*", "process.*"]
+checkpoints:
+  - checkpoint_id: "sure"
+    name: "Sure"
+    trigger: {type: action_pre, patterns: ["*.delete"]}
+    mode: blocking
+    questions:
+      - {question_id: "agree", question: "Are you sure?", response_type: boolean, required: true}
+policies:
+  - policy_id: "refunds"
+    type: requires_approval
+    actions: ["refund.*"]
+    reason: "A person looks at refunds"
+  - policy_id: "closed"
+    type: deny
+    actions: ["ticket.purge"]
+    reason: "Nothing is purged"
+"#;
+
 /// Every rule is silent: what is asked is asked by the boundaries themselves.
 pub(crate) const OPEN: &str = r#"
 atlas_version: "1.0"

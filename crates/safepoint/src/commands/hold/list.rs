@@ -106,8 +106,11 @@ fn lines(holds: &[Pending], width: usize) -> String {
     let mut last = None;
     for hold in holds {
         if is_mixed && last != Some(place(hold)) {
-            let place = text::line(&place(hold)).text;
-            shown.push_str(&format!("{FAINT}in {place}{FAINT:#}\n"));
+            let place = match place(hold) {
+                none if none.is_empty() => "in no directory".to_owned(),
+                place => format!("in {}", text::line(&place).text),
+            };
+            shown.push_str(&format!("{FAINT}{place}{FAINT:#}\n"));
         }
         last = Some(place(hold));
         shown.push_str(&line(hold, width));

@@ -94,7 +94,9 @@ fn form(page: &mut Page, hold: &Pending) {
     for (number, word) in form.argv.iter().enumerate() {
         page.row(if number == 0 { "words" } else { "" }, word);
     }
-    page.row("in", &form.directory.path);
+    if !form.directory.path.is_empty() {
+        page.row("in", &form.directory.path);
+    }
     for path in &form.paths {
         page.row(&path.role, &format!("{}{}", path.path, seen(path)));
     }

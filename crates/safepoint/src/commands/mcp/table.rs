@@ -295,6 +295,12 @@ pub(super) const TOOLS: &[Tool] = &[
                     Place::Option("--risk"),
                     "The risk that you see in it; that of the rules can be raised, never lowered",
                 ),
+                field(
+                    &["wait"],
+                    Shape::Text,
+                    Place::Option("--wait"),
+                    "Wait so long for a person to decide, such as `5m`",
+                ),
                 SESSION_ID,
             ],
             needs: &[&["action_id"]],

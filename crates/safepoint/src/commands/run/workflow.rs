@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use safepoint_authority::{Denial, Understanding};
+use safepoint_authority::{Denial, DenialCode, Understanding};
 use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, StartsPrograms, Stdin};
 use safepoint_control::{Doing, OnFailure, Workflow, WorkflowStep};
 use safepoint_gates::Decision;
@@ -14,7 +14,8 @@ use serde::Serialize;
 
 use super::Arguments;
 use crate::commands::exec::ExecReply;
-use crate::commands::passing::{self, DenialReply, Room, show_denial};
+use crate::commands::passing::{self, DenialReply, Room, Waited, show_denial};
+use crate::commands::session::deliver;
 use crate::console::{BAD, FAINT, GOOD, Mode, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
@@ -280,11 +281,29 @@ fn request(
         return Ok(plain(step, "would_run", Exit::Done));
     }
     let session: SessionId = room.passage().session(&proposal)?;
-    let resolution = room.passage().request(&session, action, parameters)?;
+    let ask = || {
+        let passage = room.passage();
+        passage.request(&proposal, &session, action, parameters.clone())
+    };
+    let (mut resolution, mut denial) = ask()?;
+    if room.is_here() {
+        deliver::start(context, &room.control);
+    }
+    let waits = denial
+        .as_ref()
+        .filter(|it| it.code == DenialCode::ApprovalRequired);
+    if let (Some(limit), Some(hold)) = (
+        arguments.flags.wait,
+        waits.and_then(|denial| denial.hold_id.clone()),
+    ) && passing::wait(room, &hold, limit)? == Waited::Decided
+    {
+        (resolution, denial) = ask()?;
+    }
     Ok(match resolution.decision {
         Decision::Allow => plain(step, "ok", Exit::Done),
         _ => Done {
             reply: StepReply {
+                denial,
                 detail: Some(resolution.reason),
                 ..plain(step, "denied", Exit::Denied).reply
             },

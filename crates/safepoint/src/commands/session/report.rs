@@ -1,6 +1,7 @@
 //! `safepoint session report`.
 
 use clap::ValueEnum;
+use safepoint_control::pass::Requested;
 use safepoint_gates::Outcome;
 use safepoint_model::{ActionId, Exit};
 
@@ -45,6 +46,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let session = control.find(&arguments.session)?;
     let judgement = control.report(&session, &arguments.request_id, outcome, result)?;
     deliver::start(context, &control);
-    step::print(context, &session, &judgement)?;
+    let stepped = Requested {
+        judgement,
+        denial: None,
+    };
+    step::print(context, &session, &stepped)?;
     Ok(Exit::Done)
 }

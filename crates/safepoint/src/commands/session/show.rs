@@ -1,5 +1,6 @@
 //! A resolution for people.
 
+use safepoint_authority::{Denial, DenialCode};
 use safepoint_gates::{ActionNote, Decision, GateStatus, QuestionNote, Resolution, Validation};
 use safepoint_model::text;
 
@@ -99,6 +100,22 @@ pub(super) fn step(
     names(&mut shown, "may", &resolution.allowed_actions);
     names(&mut shown, "may not", &resolution.denied_actions);
     shown
+}
+
+/// What waits for a person, and how to go on.
+pub(super) fn hold(denial: Option<&Denial>) -> String {
+    let waits = |denial: &&Denial| denial.code != DenialCode::QuestionsPending;
+    let Some((denial, hold)) = denial
+        .filter(waits)
+        .and_then(|denial| Some((denial, denial.hold_id.as_ref()?)))
+    else {
+        return String::new();
+    };
+    format!(
+        "{STRONG}hold{STRONG:#}  {hold}  {FAINT}{}{FAINT:#}\n{HINT}next{HINT:#}  {}\n",
+        denial.code.name(),
+        line(&denial.next)
+    )
 }
 
 fn questions(shown: &mut String, session: &str, resolution: &Resolution) {

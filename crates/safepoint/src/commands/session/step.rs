@@ -1,5 +1,7 @@
 //! One step of a session: taken, and printed.
 
+use safepoint_authority::Denial;
+use safepoint_control::pass::{Requested, Wants};
 use safepoint_gates::{Decision, Event, Judgement, Resolution, Validation};
 use safepoint_model::{Exit, SessionId};
 use schemars::JsonSchema;
@@ -48,6 +50,9 @@ pub(crate) struct SessionStep {
     validation: Option<Validation>,
     /// What the agent may do now.
     resolution: Resolution,
+    /// Why a request was not allowed, and how to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denial: Option<Denial>,
 }
 
 /// What `session show` prints.
@@ -98,31 +103,46 @@ pub(super) fn take(
     prefix: &str,
     event: &Event,
 ) -> Result<Judgement, CliError> {
+    let (session, stepped) = ask_for(context, prefix, event)?;
+    print(context, &session, &stepped)?;
+    Ok(stepped.judgement)
+}
+
+/// Takes a step; one that needs a person makes a hold.
+pub(super) fn ask_for(
+    context: &mut Context,
+    prefix: &str,
+    event: &Event,
+) -> Result<(SessionId, Requested), CliError> {
     let control = context.control()?;
     let session = control.find(prefix)?;
-    let judgement = control.step(&session, event)?;
+    let hold_timeout = context.settings.hold_timeout.value;
+    let stepped = control.step_asking(&session, event, &Wants::default(), hold_timeout)?;
     deliver::start(context, &control);
-    print(context, &session, &judgement)?;
-    Ok(judgement)
+    Ok((session, stepped))
 }
 
 pub(super) fn print(
     context: &mut Context,
     session: &SessionId,
-    judgement: &Judgement,
+    stepped: &Requested,
 ) -> Result<(), CliError> {
+    let Requested { judgement, denial } = stepped;
     let reply = SessionStep {
         request_id: judgement.request_id.as_ref().map(ToString::to_string),
         validation: judgement.validation.clone(),
         resolution: judgement.resolution.clone(),
+        denial: denial.clone(),
     };
     context.console.value(&reply, |reply| {
-        show::step(
+        let mut shown = show::step(
             session.as_str(),
             reply.request_id.as_deref(),
             reply.validation.as_ref(),
             &reply.resolution,
-        )
+        );
+        shown.push_str(&show::hold(reply.denial.as_ref()));
+        shown
     })
 }
 
