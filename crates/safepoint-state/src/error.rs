@@ -189,6 +189,14 @@ pub enum StateError {
         "objects that several machines share are not collected: another machine may be about to refer to them"
     )]
     NotCollected,
+    /// A checkpoint that somebody named is not deleted.
+    #[error("checkpoint `{id}` is not deleted: {because}")]
+    NotDeleted {
+        /// Which.
+        id: String,
+        /// Why.
+        because: crate::collect::KeepReason,
+    },
     /// The checkpoint belongs to another directory.
     #[error("checkpoint `{id}` is of `{}`, not of `{}`", theirs.display(), here.display())]
     OtherWorkspace {

@@ -528,3 +528,93 @@ fn st_40_a_home_below_a_file_makes_no_checkpoint_and_says_so() {
     let message = reply["error"]["message"].as_str().unwrap();
     assert!(message.contains("project/a.txt"), "{message}");
 }
+
+#[test]
+fn st_07_gc_keeps_what_the_undo_of_a_recent_action_needs() {
+    let env = env();
+    env.write("project/a", "old\n");
+    let reply = env.json(&["checkpoint", "--expiry", "3s"]);
+    let id = reply["checkpoint_id"].as_str().unwrap().to_owned();
+    let operation = json!({"type": "edit", "changes": [{"old": "old", "new": "new"}]}).to_string();
+    let done = env.json(&[
+        "mutate",
+        "a",
+        "--checkpoint",
+        &id,
+        "--operation",
+        &operation,
+    ]);
+    let action = done["action_id"].as_str().unwrap().to_owned();
+    wait_until_expired(&env, &id);
+    for arguments in [&["gc", "--dry-run"][..], &["gc"]] {
+        let reply = env.json(arguments);
+        assert_eq!(reply["deleted"], json!([]), "{reply}");
+        let kept = reply["kept_for_undo"].as_array().unwrap();
+        let wanted = json!({"checkpoint_id": id, "action_id": action});
+        assert!(kept.contains(&wanted), "{reply}");
+    }
+    let told = env.run(&["gc"]);
+    assert!(told.stdout.contains(&id), "{told:?}");
+    env.json(&["undo", &action]);
+    assert_eq!(
+        fs::read_to_string(env.project().join("a")).unwrap(),
+        "old\n"
+    );
+}
+
+/// Asks again until the checkpoint has expired.
+#[track_caller]
+fn wait_until_expired(env: &TestEnv, id: &str) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while env.run(&["rollback", id, "--dry-run"]).code == 0 {
+        assert!(std::time::Instant::now() < end, "{id} never expires");
+    }
+}
+
+#[test]
+fn st_07_one_chosen_checkpoint_is_deleted_on_request() {
+    let env = env();
+    let make = |text: &str| {
+        env.write("project/a", text);
+        let reply = env.json(&["checkpoint"]);
+        reply["checkpoint_id"].as_str().unwrap().to_owned()
+    };
+    let (first, second, third) = (make("1\n"), make("2\n"), make("3\n"));
+    let listed = |id: &str| env.json(&["list"]).to_string().contains(id);
+    let dry = env.json(&["gc", "--checkpoint", &first, "--dry-run"]);
+    assert_eq!(dry["deleted"], json!([first]));
+    assert!(listed(&first));
+    let done = env.json(&["gc", "--checkpoint", &first]);
+    assert_eq!(done["deleted"], json!([first]));
+    assert!(!listed(&first) && listed(&second) && listed(&third));
+    assert_eq!(env.run(&["rollback", &first]).code, 8);
+    let told = env.json(&["trail", "list", "--kind", "checkpoints_collected"]);
+    assert_eq!(told["entries"][0]["body"]["deleted"], json!([first]));
+    // A pinned one stays, forced or not.
+    env.json(&["pin", &second]);
+    for more in [None, Some("--force")] {
+        let mut arguments = vec!["gc", "--checkpoint", &second];
+        arguments.extend(more);
+        let run = env.run(&arguments);
+        assert_eq!(run.code, 9, "{run:?}");
+        assert!(run.stderr.contains("pin --remove"), "{run:?}");
+    }
+    // The only way back of a recent action needs `--force`.
+    let operation = json!({"type": "edit", "changes": [{"old": "3", "new": "4"}]}).to_string();
+    env.json(&[
+        "mutate",
+        "a",
+        "--checkpoint",
+        &third,
+        "--operation",
+        &operation,
+    ]);
+    let run = env.run(&["gc", "--checkpoint", &third]);
+    assert_eq!(run.code, 9, "{run:?}");
+    assert!(run.stderr.contains("--force"), "{run:?}");
+    assert!(listed(&third));
+    let done = env.json(&["gc", "--checkpoint", &third, "--force"]);
+    assert_eq!(done["deleted"], json!([third]));
+    assert_eq!(env.run(&["gc", "--force"]).code, 7);
+    assert_eq!(env.run(&["trail", "verify"]).code, 0);
+}

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use id::SnapshotId;
 pub use table::{Action, COMPONENT, Selection, keep, taken_back};
 pub(crate) use table::{
-    actions, all_actions, delete, insert, insert_action, list, set_pinned, spend,
+    actions, all_actions, delete, insert, insert_action, list, recent_actions, set_pinned, spend,
 };
 pub use told::prove;
 pub(crate) use told::{

@@ -343,6 +343,25 @@ pub(crate) fn all_actions(sql: &mut dyn Sql, limit: u32) -> Result<Vec<Action>, 
     )?)
 }
 
+/// Actions that somebody performed and that may still be taken back: those since a moment, and the
+/// newest of each workspace, whenever it was.
+pub(crate) fn recent_actions(
+    sql: &mut dyn Sql,
+    since: Timestamp,
+) -> Result<Vec<Action>, StateError> {
+    Ok(query_all(
+        sql,
+        &format!(
+            "SELECT {ACTION_COLUMNS} FROM state_actions WHERE action <> ?1 AND (time >= ?2 OR number IN (SELECT MAX(number) FROM state_actions WHERE action <> ?1 GROUP BY workspace)) ORDER BY number DESC"
+        ),
+        &[
+            Value::Text(crate::record::OBSERVED),
+            Value::Integer(since.as_micros()),
+        ],
+        read_action,
+    )?)
+}
+
 fn path(row: &dyn Row, column: usize) -> Result<PathBuf, StoreError> {
     let bytes = row.bytes(column)?.unwrap_or_default();
     Ok(PathBuf::from(OsStr::from_bytes(bytes)))

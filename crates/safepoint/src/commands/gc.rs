@@ -1,6 +1,7 @@
 //! `safepoint gc`: deletes expired checkpoints, and what nothing needs any more.
 
 use safepoint_model::Exit;
+use safepoint_state::Choice;
 use safepoint_state::objects::Mode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +17,12 @@ pub(crate) struct Arguments {
     /// Show what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
+    /// Delete this checkpoint and no other, expired or not; the beginning of its id is enough
+    #[arg(long, value_name = "ID")]
+    checkpoint: Option<String>,
+    /// Delete it even if the undo of a recent action needs it
+    #[arg(long, requires = "checkpoint")]
+    force: bool,
 }
 
 /// What `gc` prints.
@@ -23,10 +30,13 @@ pub(crate) struct Arguments {
 pub(crate) struct GcReply {
     /// Whether nothing was done.
     dry_run: bool,
-    /// Checkpoints that had expired and were not pinned.
+    /// Checkpoints that had expired and were not pinned, or the one that was named.
     deleted: Vec<String>,
     /// How many checkpoints stay.
     kept: u64,
+    /// Checkpoints that have expired and stay because a recent action is undone with them: one of
+    /// the last 24 hours, or the newest of its workspace.
+    kept_for_undo: Vec<KeptDocument>,
     /// How many objects nothing referred to.
     objects: u64,
     /// How many bytes became free; in a dry run an estimate.
@@ -35,17 +45,40 @@ pub(crate) struct GcReply {
     warnings: Vec<String>,
 }
 
+/// An expired checkpoint that `gc` keeps.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct KeptDocument {
+    checkpoint_id: String,
+    /// The action that is undone with it.
+    action_id: String,
+}
+
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let mode = match arguments.dry_run {
         true => Mode::DryRun,
         false => Mode::Apply,
     };
     let state = context.state()?;
-    let collection = state.collect(mode)?;
+    let choice = match arguments.force {
+        true => Choice::Forced,
+        false => Choice::Careful,
+    };
+    let collection = match &arguments.checkpoint {
+        Some(id) => state.delete_checkpoint(id, choice, mode)?,
+        None => state.collect(mode)?,
+    };
     let reply = GcReply {
         dry_run: arguments.dry_run,
         deleted: collection.deleted.iter().map(ToString::to_string).collect(),
         kept: collection.kept as u64,
+        kept_for_undo: collection
+            .kept_for_undo
+            .iter()
+            .map(|kept| KeptDocument {
+                checkpoint_id: kept.checkpoint.to_string(),
+                action_id: kept.action.to_string(),
+            })
+            .collect(),
         objects: collection.objects.objects,
         bytes: collection.objects.bytes,
         warnings: collection.warnings.clone(),
@@ -60,6 +93,12 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
                 "deleted"
             };
             shown.push_str(&format!("{verb}  {STRONG}{id}{STRONG:#}\n"));
+        }
+        for kept in &reply.kept_for_undo {
+            shown.push_str(&format!(
+                "kept  {STRONG}{}{STRONG:#}, expired: the undo of {} needs it\n",
+                kept.checkpoint_id, kept.action_id
+            ));
         }
         shown.push_str(&format!(
             "{GOOD}{would}{GOOD:#}  {} in {}; {} kept\n",

@@ -1,7 +1,7 @@
 //! Errors of checkpoints, changes and roll backs, explained.
 
 use safepoint_model::Code;
-use safepoint_state::{Ending, StateError};
+use safepoint_state::{Ending, KeepReason, StateError};
 
 use super::{Explanation, database, file, store, trail};
 
@@ -132,6 +132,19 @@ pub(super) fn explain(error: &StateError) -> Explanation {
             Code::Unsupported,
             None,
             hint("nothing was changed: what is in the bucket stays there"),
+        ),
+        StateError::NotDeleted { id, because } => (
+            Code::Conflict,
+            Some(id.clone()),
+            hint(match because {
+                KeepReason::Pinned => "nothing was deleted; `safepoint pin --remove ID` unpins it",
+                KeepReason::WorkRecord => {
+                    "nothing was deleted: work is verified and taken over with it"
+                }
+                KeepReason::Undo(_) => {
+                    "nothing was deleted; add `--force` to give up the undo of that action"
+                }
+            }),
         ),
         StateError::NoLeave { .. } => (Code::ConstraintViolated, None, None),
         StateError::CheckpointRequired { checkpoint, .. } => (
