@@ -229,6 +229,7 @@ impl Bench<'_> {
             tool: Tool {
                 name: REQUEST.to_owned(),
                 executable: None,
+                interpreters: Vec::new(),
             },
             actions: BTreeSet::from([request.action.clone()]),
             argv: vec![
