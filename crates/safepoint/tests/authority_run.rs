@@ -617,3 +617,123 @@ fn au_10_whoever_waits_is_allowed_as_soon_as_somebody_says_yes() {
     is_denied(exit, &reply, "TIMED_OUT");
     assert!(waiting(&env).is_empty());
 }
+
+#[test]
+fn au_42_always_asks_before_the_calls_of_an_agent() {
+    let env = bare();
+    env.write("project/a", "content of a\n");
+    agent(
+        &env,
+        &format!(
+            "safepoint=\"{}\"\n\
+             $safepoint exec --no-tui -- cat a > out; echo $? > asked\n\
+             $safepoint exec --no-tui --checkpoint policy -- cat a > out; echo $? > loosened",
+            env!("CARGO_BIN_EXE_safepoint"),
+        ),
+    );
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap();
+    let (code, reply) = run(&env, &["run", "--", "./agent.sh"]);
+    assert_eq!((code, read("asked").as_str()), (0, "0\n"), "{reply:#}");
+    let (code, reply) = run(&env, &["run", "--checkpoint", "always", "--", "./agent.sh"]);
+    assert_eq!(code, 0, "a person starts it: {reply:#}");
+    assert_eq!(read("asked"), "2\n");
+    assert_eq!(read("loosened"), "2\n", "an agent's flag loosens nothing");
+    let waiting = support::waiting(&env);
+    assert_eq!(waiting[0]["checkpoint_type"], "every_step", "{waiting:#?}");
+}
+
+#[test]
+fn au_44_an_agent_ends_after_its_time() {
+    let env = bare();
+    agent(&env, "echo made > made\nsleep 600");
+    let (code, reply) = run(&env, &["run", "--timeout", "500ms", "--", "./agent.sh"]);
+    assert_eq!(code, 3, "{reply:#}");
+    assert_eq!(reply["ended"], "timed_out");
+    assert_eq!(reply["outcome"], "error");
+    assert_eq!(reply["changed"], 1);
+    env.json(&["undo", reply["action_id"].as_str().unwrap()]);
+    assert!(!env.project().join("made").exists());
+}
+
+#[test]
+fn au_42_the_start_of_an_agent_is_judged() {
+    let env = held();
+    agent(&env, "echo made > made");
+    let start = ["run", "--no-tui", "--objective", "try", "--", "./agent.sh"];
+    let dry = ["run", "--dry-run", "--no-tui", "--", "./agent.sh"];
+    let (code, reply) = run(&env, &dry);
+    assert_eq!(code, 4, "{reply:#}");
+    assert_eq!(reply["would_run"], false);
+    assert_eq!(reply["denial"]["code"], "APPROVAL_REQUIRED");
+    let (code, reply) = run(&env, &start);
+    assert_eq!(code, 2, "{reply:#}");
+    assert_eq!(reply["denial"]["code"], "APPROVAL_REQUIRED");
+    assert!(!env.project().join("made").exists());
+    approve(&env, reply["denial"]["hold_id"].as_str().unwrap());
+    let (code, reply) = run(&env, &start);
+    assert_eq!(code, 0, "{reply:#}");
+    assert!(env.project().join("made").exists());
+    let log = env.json(&["log"]);
+    let action = &log["actions"][0];
+    assert_eq!(action["action_id"], reply["action_id"]);
+    assert_eq!(
+        (&action["action"], &action["decision"]),
+        (&json!("agent.run"), &json!("approved"))
+    );
+    // A yes is good once; a no is a no; and where no rule says anything, nobody is asked.
+    assert_eq!(run(&env, &start).0, 2);
+    let env = project(&support::HELD.replace("requires_approval", "deny"));
+    agent(&env, "echo made > made");
+    let (code, reply) = run(&env, &start);
+    assert_eq!(
+        (code, &reply["denial"]["code"]),
+        (2, &json!("POLICY_DENIED"))
+    );
+    assert!(!env.project().join("made").exists());
+    let env = bare();
+    agent(&env, "echo made > made");
+    let (code, reply) = run(&env, &dry);
+    assert_eq!((code, &reply["would_run"]), (0, &json!(true)), "{reply:#}");
+    assert!(!env.project().join("made").exists());
+    assert_eq!(run(&env, &start).0, 0);
+}
+
+#[test]
+fn au_26_an_agent_that_is_cut_off_is_in_the_trail() {
+    let env = bare();
+    agent(&env, "echo made > made\necho $$ > process\nexec sleep 600");
+    let mut child = env
+        .command(&["run", "--objective", "try", "--", "./agent.sh"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let process = loop {
+        let text = fs::read_to_string(env.project().join("process")).unwrap_or_default();
+        if text.ends_with('\n') {
+            break text;
+        }
+        assert_eq!(child.try_wait().unwrap(), None, "it runs");
+        std::thread::yield_now();
+    };
+    let intended = support::entries(&env, "action_intended");
+    assert_eq!(
+        intended[0]["body"]["summary"], "./agent.sh",
+        "{intended:#?}"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let process = rustix::process::Pid::from_raw(process.trim().parse().unwrap()).unwrap();
+    let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+    assert_eq!(exec(&env, &["true"]).0, 0);
+    let log = env.json(&["log"]);
+    let actions = log["actions"].as_array().unwrap();
+    let cut = actions
+        .iter()
+        .find(|it| it["action"] == "agent.run")
+        .unwrap();
+    assert_eq!(cut["outcome"], "unknown", "{log:#}");
+    assert_eq!(cut["action_id"], intended[0]["action_id"]);
+    let changes = cut["changes"].as_array().unwrap();
+    assert!(changes.iter().any(|it| it["path"] == "made"), "{cut:#}");
+}

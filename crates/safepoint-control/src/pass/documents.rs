@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Visitor;
 use super::asked::Told;
+use super::see::AGENT_RUN;
 use crate::kept::Kept;
 
 impl Kept for Hold {
@@ -237,6 +238,9 @@ pub(crate) struct Running {
     /// The machine on which it happens, where that is not this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) remote: Option<Remote>,
+    /// The session of the agent that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_session: Option<SessionId>,
 }
 
 /// What is known of an action that happens on another machine.
@@ -256,6 +260,12 @@ pub(crate) struct Remote {
 }
 
 impl Running {
+    /// Whether it is an agent that a person started. What the agent does passes by itself, so
+    /// it is no company to that.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.action == AGENT_RUN
+    }
+
     /// Whether it happens on this machine.
     pub(crate) fn is_here(&self) -> bool {
         self.remote.is_none()

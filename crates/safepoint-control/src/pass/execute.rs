@@ -13,7 +13,7 @@ use std::time::Duration;
 use safepoint_fence::{FenceError, Terminals};
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
-use safepoint_state::{Changed, Errand, Share, Snapshot};
+use safepoint_state::{Changed, Share};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream};
 use serde_json::json;
@@ -187,33 +187,59 @@ impl Passage<'_> {
         Ok(changes)
     }
 
+    /// Begins the session of an agent that has leave to start.
+    pub fn begin_agent(
+        &self,
+        leave: &mut Leave,
+        objective: Option<String>,
+    ) -> Result<SessionId, ControlError> {
+        let session = self.begin(objective)?;
+        leave.errand.session = Some(session.to_string());
+        self.control.trail.write(Durability::Sync, |writing| {
+            let running = Running {
+                agent_session: Some(session.clone()),
+                ..self.running(writing, leave)?
+            };
+            kept::put(writing, &running)
+        })?;
+        Ok(session)
+    }
+
     /// Records the end of an agent that was started by a person, and how much it changed.
     pub fn end_agent(
         &self,
-        before: &Snapshot,
-        errand: &Errand,
+        leave: &Leave,
         outcome: &str,
+        ended: Ended,
         exit_code: Option<i32>,
     ) -> Result<usize, ControlError> {
-        let body = json!({"outcome": outcome, "exit_code": exit_code, "agent": errand.summary});
+        let before = leave.before.as_ref();
+        let before = before.ok_or_else(|| ControlError::Proposal {
+            reason: "there is no checkpoint before the agent".to_owned(),
+        })?;
+        let body = json!({
+            "outcome": outcome, "exit_code": exit_code, "ended": ended.as_str(),
+            "agent": leave.errand.summary,
+        });
         let changes = self.state.after(
             self.workspace,
             before,
-            errand,
+            &leave.errand,
             outcome,
             &Share::All,
             self.progress,
-            |writing, _| -> Result<(), ControlError> {
+            |writing, changes| -> Result<(), ControlError> {
                 writing.append(Draft {
                     stream: self.state_stream(),
                     actor: Actor::safepoint(),
                     kind: Kind::fixed("agent_ended").into(),
-                    action_id: Some(errand.id.clone()),
-                    body,
+                    action_id: Some(leave.action_id.clone()),
+                    body: body.clone(),
                 })?;
-                Ok(())
+                self.end_leave(writing, leave, outcome, body, changes)
             },
         )?;
+        self.report(leave, outcome)?;
         Ok(changes.len())
     }
 

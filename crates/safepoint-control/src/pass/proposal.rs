@@ -66,6 +66,8 @@ pub struct Visitor {
 pub enum Act {
     /// This program, with these words.
     Command(Vec<String>),
+    /// An agent with these words, which a person starts: it works in a session of its own.
+    Agent(Vec<String>),
     /// A change under a checkpoint, by us.
     Change {
         /// What makes it: `mutate` or `integrate`.
@@ -130,7 +132,7 @@ impl Act {
     pub(super) fn covering(&self) -> Option<&Covering> {
         match self {
             Self::Change { covering, .. } => covering.as_deref(),
-            Self::Command(_) | Self::Tool { .. } => None,
+            Self::Command(_) | Self::Agent(_) | Self::Tool { .. } => None,
         }
     }
 }

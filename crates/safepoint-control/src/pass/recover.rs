@@ -52,7 +52,8 @@ impl Control {
             let begun = started(id).unwrap_or(0);
             let mut above = running.iter();
             if let Some(it) = above.find(|it| it.starts_from() == Some((id, begun))) {
-                return Ok(Some(it.session_id.clone()));
+                let session = it.agent_session.as_ref().unwrap_or(&it.session_id);
+                return Ok(Some(session.clone()));
             }
             process = parent(id);
         }
@@ -80,7 +81,12 @@ impl Passage<'_> {
     pub(super) fn record_unknown(&self, cut: Running) -> Result<(), ControlError> {
         let errand = Errand {
             id: cut.action_id.clone(),
-            session: Some(cut.session_id.to_string()),
+            session: Some(
+                cut.agent_session
+                    .as_ref()
+                    .unwrap_or(&cut.session_id)
+                    .to_string(),
+            ),
             action: cut.action.clone(),
             summary: cut.summary.clone(),
             decision: cut.decision.clone(),

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use safepoint_authority::{
-    Canonical, Coverage, Deed, Directory, Input, NamedPath, Preimage, Programs, Risk, SideEffect,
-    Surroundings, Tool, Undo, shell,
+    Canonical, Coverage, Deed, Directory, Input, NamedPath, Preimage, Programs, Risk, Role,
+    SideEffect, Surroundings, Tool, Touch, Understanding, Undo, Where, shell,
 };
 use safepoint_fence::{Strength, strength};
 use safepoint_gates::{Request, RiskTier};
@@ -25,6 +25,10 @@ use crate::{ControlError, kept};
 
 /// Actions that do nothing useful inside a fence.
 const BEYOND: [&str; 3] = ["agent.delegate", "process.kill", "system.change"];
+
+/// The tool that starts an agent, and what the log calls that.
+const AGENT_TOOL: &str = "run";
+pub(super) const AGENT_RUN: &str = "agent.run";
 
 /// The action that sends commits to others.
 const PUSH: &str = "git.push";
@@ -93,6 +97,14 @@ impl Passage<'_> {
                 let program = world::open_program(&search, name, &proposal.directory)?;
                 let understood = shell::command(argv, &around);
                 ("exec", argv.clone(), understood, Some(program), None)
+            }
+            Act::Agent(argv) => {
+                let name = argv.first().ok_or_else(|| ControlError::Proposal {
+                    reason: "there is no agent to run".to_owned(),
+                })?;
+                let program = world::open_program(&search, name, &proposal.directory)?;
+                let understood = start_of_agent(shell::command(argv, &around), &program);
+                (AGENT_TOOL, argv.clone(), understood, Some(program), None)
             }
             Act::Change {
                 tool,
@@ -196,7 +208,7 @@ impl Passage<'_> {
             has_checkpoint: matches!(proposal.act, Act::Change { .. }),
             programs: match &proposal.act {
                 Act::Change { programs, .. } => *programs,
-                Act::Command(_) | Act::Tool { .. } => StartsPrograms::No,
+                Act::Command(_) | Act::Agent(_) | Act::Tool { .. } => StartsPrograms::No,
             },
             line,
             in_background: proposal.visitor.as_ref().is_some_and(|it| it.in_background),
@@ -392,7 +404,10 @@ pub(super) fn errand(
     Errand {
         id: action.clone(),
         session: Some(session.to_string()),
-        action: names.join(" "),
+        action: match form.canonical.tool.name == AGENT_TOOL {
+            true => AGENT_RUN.to_owned(),
+            false => names.join(" "),
+        },
         summary: form.canonical.summary(),
         decision: decision.to_owned(),
     }
@@ -401,6 +416,29 @@ pub(super) fn errand(
 /// Whether an action has been begun.
 pub(super) fn is_used(sql: &mut dyn Sql, action: &ActionId) -> Result<bool, ControlError> {
     Ok(kept::get::<Running>(sql, action.as_str())?.is_some())
+}
+
+/// The start of an agent: a program that does what it likes behind the fence, and whose calls
+/// are judged one by one. Of its words only those count that touch Safepoint itself.
+fn start_of_agent(understood: Understanding, program: &Opened) -> Understanding {
+    let start = Deed {
+        action: "process.exec".to_owned(),
+        effects: BTreeSet::from([SideEffect::Exec]),
+        risk: Risk::Low,
+        undo: Undo::Workspace,
+        touches: vec![Touch {
+            place: Where::Exact(program.path.clone()),
+            role: Role::Execute,
+        }],
+        hosts: BTreeSet::new(),
+        because: "an agent is started".to_owned(),
+    };
+    let deeds = understood.deeds.into_iter();
+    let control = deeds.filter(|deed| deed.action == CONTROL);
+    Understanding {
+        commands: understood.commands,
+        deeds: std::iter::once(start).chain(control).collect(),
+    }
 }
 
 /// The interpreters of the scripts that an action starts: another one in the place of an

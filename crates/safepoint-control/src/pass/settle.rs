@@ -422,6 +422,7 @@ impl Running {
             performer: None,
             outcome: None,
             remote: None,
+            agent_session: None,
         }
     }
 }

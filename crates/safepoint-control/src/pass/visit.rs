@@ -312,7 +312,8 @@ impl Passage<'_> {
 
     /// Whether anything else is going on here.
     pub(super) fn company(&self) -> Result<Company, ControlError> {
-        Ok(match self.open_here()?.is_empty() {
+        let others = self.open_here()?;
+        Ok(match others.iter().all(Running::is_agent) {
             true => Company::Alone,
             false => Company::Others,
         })
@@ -330,10 +331,15 @@ impl Passage<'_> {
     /// The same: all of them, unless others ran beside it. Then those are its own that it
     /// named before, or that no other named and no other has told of.
     pub(super) fn share_of(&self, running: &Running) -> Result<Share, ControlError> {
+        // All that an agent's calls did is the agent's.
+        if running.is_agent() {
+            return Ok(Share::All);
+        }
         let store = self.control.trail.store();
         let recent: Vec<Running> = store.read(|sql| kept::newest(sql, MOST_BESIDE))?;
         let beside = |other: &&Running| {
             other.action_id != running.action_id
+                && !other.is_agent()
                 && other.is_here()
                 && other.workspace == running.workspace
                 && other.until.is_none_or(|until| until >= running.time)

@@ -206,7 +206,11 @@ impl Room {
         let setting = &context.settings.checkpoint;
         // What an administrator has set, no flag changes.
         let managed = setting.origin == crate::settings::Origin::Managed;
-        let mode = match (managed, flags.checkpoint) {
+        // Nor does a flag of an agent loosen what `run` was told.
+        let told = setting.origin == crate::settings::Origin::Environment
+            && setting.value == CheckpointMode::Always
+            && self.is_within;
+        let mode = match (managed || told, flags.checkpoint) {
             (false, Some(mode)) => mode,
             _ => setting.value,
         };
@@ -297,6 +301,15 @@ impl Flags {
             no_fence,
             ..Self::of_session(None)
         }
+    }
+
+    /// When a person is asked, as the flag says it.
+    pub(crate) fn mode_word(&self) -> Option<&'static str> {
+        self.checkpoint.map(|mode| match mode {
+            CheckpointMode::Always => "always",
+            CheckpointMode::Policy => "policy",
+            CheckpointMode::Never => "never",
+        })
     }
 
     pub(crate) fn limit(&self) -> Option<Duration> {

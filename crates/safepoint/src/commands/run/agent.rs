@@ -1,5 +1,6 @@
-//! Runs an agent program under control: in a session of its own, behind the fence, with a
-//! checkpoint before it and everything it changed recorded after it.
+//! Runs an agent program under control: its start is judged like a command, then it works in a
+//! session of its own, behind the fence, with a checkpoint and its intent recorded before it and
+//! everything it changed after it.
 //!
 //! The agent owns the terminal. What waits for a person is announced by the bell, and decided
 //! in `safepoint tui` elsewhere.
@@ -11,23 +12,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use safepoint_control::pass::Passage;
+use safepoint_control::pass::{Act, Answer, Ended, Mode as PassMode, Passage, Stdin};
 use safepoint_fence::{Fence, Listener, Strength, Terminals};
-use safepoint_model::{ActionId, Exit, SessionId};
-use safepoint_state::{Company, Errand};
+use safepoint_model::{Exit, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Arguments, broker};
-use crate::commands::notify;
-use crate::commands::passing::Room;
+use crate::commands::passing::{self, DenialReply, Flags, Room};
+use crate::commands::{exec, notify};
 use crate::console::{Mode, count};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::world::SystemEntropy;
 
 /// How often to look for what waits.
 const LOOK: Duration = Duration::from_millis(500);
+/// The shortest pause between two looks.
+const SHORTEST: Duration = Duration::from_millis(20);
+/// How long an agent that was asked to end may take to do so.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What `run -- AGENT` prints under `--json`.
 #[derive(Serialize, JsonSchema)]
@@ -37,10 +40,12 @@ pub(crate) struct AgentReply {
     /// `ok` or `error`.
     outcome: &'static str,
     exit_code: Option<i32>,
+    /// `by_itself`, `timed_out` when it took longer than `--timeout` says, or `interrupted`.
+    ended: &'static str,
     /// Whether the kernel kept it in the workspace.
     fence: String,
     /// The state before it.
-    checkpoint_id: String,
+    checkpoint_id: Option<String>,
     /// How many paths changed.
     changed: usize,
 }
@@ -56,64 +61,85 @@ pub(super) fn run(
     if let Some(fence) = &mut passage.fence {
         fence.terminals = Terminals::All;
     }
-    passage.recover()?;
     let fence = passage.fence.clone();
+    let act = Act::Agent(agent.to_vec());
+    let mut proposal = room.proposal(context, &arguments.flags, act, Stdin::Inherited)?;
+    // The person who starts it has decided to; before its calls they are asked.
+    if proposal.mode == PassMode::Always {
+        proposal.mode = PassMode::Policy;
+    }
     if arguments.flags.dry_run {
         context.console.say(&format!(
             "would run `{}`, {}",
             agent.join(" "),
             strength_in_words(fence.as_ref())
         ));
-        return Ok(Exit::Done);
+        let rehearsed = passage.rehearse(&proposal)?;
+        return exec::tell_rehearsal(context, rehearsed);
     }
-    let session = passage.begin(arguments.flags.objective.clone())?;
-    let action =
-        ActionId::generate(&SystemEntropy).map_err(|error| CliError::Control(error.into()))?;
-    let before = room
-        .state
-        .before(&room.workspace, &action, Company::Alone, &room.progress)?;
+    let answer = passing::ask(context, &room, &arguments.flags, &arguments.who, &proposal)?;
+    let mut leave = match answer {
+        Answer::Leave(leave) => leave,
+        Answer::Denied(denied) => {
+            let reply = DenialReply {
+                denial: denied.denial,
+                session_id: Some(denied.session_id.to_string()),
+                resolution: denied.resolution,
+            };
+            return exec::deny(context, &reply);
+        }
+    };
+    let session = passage.begin_agent(&mut leave, arguments.flags.objective.clone())?;
     if fence.is_none() || safepoint_fence::strength() != Strength::Full {
         context.console.warn(&strength_in_words(fence.as_ref()));
     }
-    let ran = attend(context, &room, &passage, agent, &session)?;
-    let errand = Errand {
-        id: action.clone(),
-        session: Some(session.to_string()),
-        action: "agent.run".to_owned(),
-        summary: agent.join(" "),
-        decision: "allow".to_owned(),
+    context.console.flush()?;
+    let ran = match attend(context, &room, &passage, &arguments.flags, agent, &session) {
+        Ok(ran) => ran,
+        Err(error) => {
+            passage.end_agent(&leave, "error", Ended::ByItself, None)?;
+            return Err(error);
+        }
     };
-    let outcome = if ran.status.success() { "ok" } else { "error" };
-    let changes = passage.end_agent(&before, &errand, outcome, ran.status.code())?;
+    let well = ran.status.success() && ran.ended == Ended::ByItself;
+    let outcome = if well { "ok" } else { "error" };
+    let changes = passage.end_agent(&leave, outcome, ran.ended, ran.status.code())?;
     let reply = AgentReply {
-        action_id: action.to_string(),
+        action_id: leave.action_id.to_string(),
         session_id: session.to_string(),
         outcome,
         exit_code: ran.status.code(),
+        ended: ran.ended.as_str(),
         fence: strength_in_words(fence.as_ref()),
-        checkpoint_id: before.id.to_string(),
+        checkpoint_id: leave.before.as_ref().map(|before| before.id.to_string()),
         changed: changes,
     };
     match context.console.mode {
-        Mode::Text => context.console.say(&format!(
-            "safepoint: {}; `safepoint log` tells what, `safepoint undo {}` takes it back",
-            count(changes as u64, "path changed", "paths changed"),
-            reply.action_id
-        )),
+        Mode::Text => {
+            if let (Ended::TimedOut, Some(limit)) = (ran.ended, arguments.flags.timeout) {
+                context.console.say(&format!(
+                    "safepoint: the agent took longer than {limit}, and was stopped"
+                ));
+            }
+            context.console.say(&format!(
+                "safepoint: {}; `safepoint log` tells what, `safepoint undo {}` takes it back",
+                count(changes as u64, "path changed", "paths changed"),
+                reply.action_id
+            ));
+        }
         Mode::Json | Mode::Ndjson => context.console.json(&reply)?,
     }
-    Ok(match (ran.stopped, ran.status.success()) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Done,
-        (false, false) => Exit::Failed,
+    Ok(match (ran.ended, well) {
+        (Ended::TimedOut | Ended::Interrupted, _) => Exit::Interrupted,
+        (Ended::ByItself, true) => Exit::Done,
+        (Ended::ByItself, false) => Exit::Failed,
     })
 }
 
 /// How an agent ended.
 struct Attended {
     status: ExitStatus,
-    /// Whether it was asked to.
-    stopped: bool,
+    ended: Ended,
 }
 
 /// Starts the agent, serves what it asks of us, and waits for its end.
@@ -121,6 +147,7 @@ fn attend(
     context: &Context,
     room: &Room,
     passage: &Passage<'_>,
+    flags: &Flags,
     agent: &[String],
     session: &SessionId,
 ) -> Result<Attended, CliError> {
@@ -135,18 +162,22 @@ fn attend(
         None => None,
     };
     let mut command = command(context, agent, session)?;
+    if let Some(mode) = flags.mode_word() {
+        command.env(broker::CHECKPOINT, mode);
+    }
     if let Some(listener) = &listener {
         command.env("SAFEPOINT_BROKER", listener.path());
     }
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let serving = listener.as_ref().map(|listener| {
-            let handler = broker::Handler::new(context, &room.workspace.root, session);
+            let mode = flags.mode_word();
+            let handler = broker::Handler::new(context, &room.workspace.root, session, mode);
             let stop = &stop;
             scope.spawn(move || listener.serve(|call| handler.answer(call), stop))
         });
         let started = start(command, passage.fence.as_ref());
-        let ended = started.and_then(|child| wait(child, room, context, session));
+        let ended = started.and_then(|child| wait(child, room, context, session, flags.limit()));
         stop.store(true, Ordering::Release);
         if let Some(serving) = serving {
             let _ = serving.join();
@@ -192,12 +223,13 @@ fn start(mut command: Command, fence: Option<&Fence>) -> Result<Child, CliError>
     }
 }
 
-/// Waits for the agent, and announces what waits for a person.
+/// Waits for the agent, at most so long, and announces what waits for a person.
 fn wait(
     mut child: Child,
     room: &Room,
     context: &Context,
     session: &SessionId,
+    limit: Option<Duration>,
 ) -> Result<Attended, CliError> {
     use signal_hook::consts::{SIGHUP, SIGTERM};
     let asked = Arc::new(AtomicBool::new(false));
@@ -208,19 +240,39 @@ fn wait(
         let _ = signal_hook::flag::register(signal, Arc::clone(&asked));
     }
     let mut announced = BTreeSet::new();
-    let mut stopped = false;
+    let mut ended = Ended::ByItself;
+    let mut left = limit;
     loop {
         if let Some(status) = child.try_wait()? {
+            if ended == Ended::TimedOut {
+                signal_tree(rustix::process::Signal::KILL);
+            }
             safepoint_fence::reap_orphans(|_| false);
+            let interrupted = status.signal() == Some(signal_hook::consts::SIGINT);
             return Ok(Attended {
-                stopped: stopped || status.signal() == Some(signal_hook::consts::SIGINT),
+                ended: match interrupted && ended == Ended::ByItself {
+                    true => Ended::Interrupted,
+                    false => ended,
+                },
                 status,
             });
         }
-        if asked.load(Ordering::Relaxed) && !stopped {
-            stopped = true;
-            let process = rustix::process::Pid::from_child(&child);
-            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        let over = left.is_some_and(|left| left.is_zero());
+        match ended {
+            Ended::ByItself if over => {
+                ended = Ended::TimedOut;
+                left = Some(GRACE);
+                signal_tree(rustix::process::Signal::TERM);
+            }
+            Ended::ByItself if asked.load(Ordering::Relaxed) => {
+                ended = Ended::Interrupted;
+                left = None;
+                let process = rustix::process::Pid::from_child(&child);
+                let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+            }
+            // It was asked to end, and has not.
+            Ended::TimedOut if over => signal_tree(rustix::process::Signal::KILL),
+            _ => {}
         }
         // A store that cannot be read now is no reason to stop watching.
         for hold in context.desk(&room.control).waiting().unwrap_or_default() {
@@ -229,7 +281,19 @@ fn wait(
                 announce(&hold.hold_id.to_string());
             }
         }
-        std::thread::sleep(LOOK);
+        let step = left.unwrap_or(LOOK).clamp(SHORTEST, LOOK);
+        std::thread::sleep(step);
+        left = left.map(|left| left.saturating_sub(step));
+    }
+}
+
+/// Sends a signal to the agent and all that it has started.
+fn signal_tree(signal: rustix::process::Signal) {
+    for process in safepoint_fence::descendants() {
+        let pid = i32::try_from(process.pid).ok();
+        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
     }
 }
 

@@ -85,16 +85,27 @@ pub(super) struct Handler {
     /// The workspace: nothing is done for the agent elsewhere.
     root: PathBuf,
     store: Option<String>,
+    /// When a person is asked before what the agent does, where `run` was told.
+    mode: Option<&'static str>,
 }
 
+/// The variable that says when a person is asked.
+pub(super) const CHECKPOINT: &str = "SAFEPOINT_CHECKPOINT";
+
 impl Handler {
-    pub(super) fn new(context: &Context, root: &Path, session: &SessionId) -> Self {
+    pub(super) fn new(
+        context: &Context,
+        root: &Path,
+        session: &SessionId,
+        mode: Option<&'static str>,
+    ) -> Self {
         Self {
             // The file that runs now, whatever lies under its name.
             program: "/proc/self/exe".into(),
             session: session.to_string(),
             root: root.to_owned(),
             store: context.store_given.clone(),
+            mode,
         }
     }
 
@@ -138,6 +149,9 @@ impl Handler {
             .stderr(Stdio::from(call.stderr.try_clone()?));
         if let Some(store) = &self.store {
             command.env("SAFEPOINT_STORE", store);
+        }
+        if let Some(mode) = self.mode {
+            command.env(CHECKPOINT, mode);
         }
         let mut child = command.spawn()?;
         loop {
