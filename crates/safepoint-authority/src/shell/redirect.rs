@@ -50,7 +50,10 @@ impl Walker<'_> {
                                 .all(|next| next.is_ascii_digit())
                     }) || matches!(target, Argument::Pattern { text, .. } if text == "*") => {}
                 RedirectKind::Read => {
-                    input = Some(Input::File);
+                    input = Some(match target.known() {
+                        Some("/dev/null") => Input::Text(Some(String::new())),
+                        _ => Input::File,
+                    });
                     self.file(
                         READ,
                         &[(target.clone(), Role::Read)],

@@ -8,6 +8,9 @@ use super::state::{Argument, State};
 use super::table::{self, Entry, Operands};
 use super::walk::{Input, Walker};
 
+/// Programs that write to files what they are fed.
+const FED: [&str; 2] = ["tee", "sponge"];
+
 /// A program that is called, with all that is known of the call.
 pub(super) struct Call<'c> {
     pub(super) name: &'c str,
@@ -299,6 +302,11 @@ impl Walker<'_> {
                         .collect()
                 }
             }
+        }
+        // A file that is given nothing is emptied.
+        let is_fed_nothing = *call.input == Input::Text(Some(String::new()));
+        if is_fed_nothing && FED.contains(&call.name) && !parsed.has(&["-a", "--append"]) {
+            does = vec![DELETE.to_owned()];
         }
         self.perform(call, &does, &parsed, state);
     }

@@ -144,10 +144,12 @@ impl<'a> Walker<'a> {
             self.command(only, state, input);
             return;
         }
+        let mut piped = input.clone();
         for (index, command) in pipeline.0.iter().enumerate() {
             let mut aside = state.clone();
-            let input = if index == 0 { input } else { &Input::Pipe };
-            self.command(command, &mut aside, input);
+            let next = self.output_of(command, &aside);
+            self.command(command, &mut aside, &piped);
+            piped = next;
             // Some shells run the last one in place.
             if index + 1 == pipeline.0.len() {
                 aside.ended = false;
@@ -155,6 +157,19 @@ impl<'a> Walker<'a> {
                 state.join(&aside);
                 state.failed.clone_from(&state.directories);
             }
+        }
+    }
+
+    /// What the command after it reads: nothing, if this one is known to print nothing.
+    fn output_of(&self, command: &Command, state: &State) -> Input {
+        let Command::Simple(simple) = command else {
+            return Input::Pipe;
+        };
+        let ways = self.expander(state).command(&simple.words);
+        let nothing = simple.redirects.is_empty() && ways.iter().all(|it| prints_nothing(it));
+        match nothing && !ways.is_empty() {
+            true => Input::Text(Some(String::new())),
+            false => Input::Pipe,
         }
     }
 
@@ -323,7 +338,15 @@ impl<'a> Walker<'a> {
         let ways = self.expander(state).command(&simple.words);
         let nothing = ways.iter().all(|words| prints_nothing(words));
         let mut input = input.clone();
+        // `exec > file` empties it, and what the shell prints from then on is written to it.
+        let stays = nothing
+            && ways
+                .iter()
+                .any(|words| !words.is_empty() && starts_nothing(words));
         for redirect in &simple.redirects {
+            if stays {
+                self.redirect(redirect, state, false);
+            }
             if let Some(new) = self.redirect(redirect, state, nothing) {
                 input = new;
             }
@@ -400,12 +423,22 @@ impl<'a> Walker<'a> {
     }
 }
 
+/// Whether it is `exec` alone, whose redirections stay.
+fn starts_nothing(words: &[Argument]) -> bool {
+    matches!(words, [only] if only.known() == Some("exec"))
+}
+
 /// Whether a command prints nothing: what it is redirected to is emptied.
 fn prints_nothing(words: &[Argument]) -> bool {
     match words {
         [] => true,
-        [only] => matches!(only.known(), Some(":" | "true")),
-        [first, second] => first.known() == Some("cat") && second.known() == Some("/dev/null"),
+        [only] => matches!(only.known(), Some(":" | "true" | "exec")),
+        [first, second] => matches!(
+            (first.known(), second.known()),
+            (Some("cat"), Some("/dev/null"))
+                | (Some("printf"), Some(""))
+                | (Some("echo"), Some("-n"))
+        ),
         _ => false,
     }
 }
