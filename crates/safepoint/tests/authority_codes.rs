@@ -230,6 +230,15 @@ fn au_11_never_is_refused_without_elevated_trust() {
     let never = ["--checkpoint", "never"];
     let workspace = format!("path:{}", env.project().canonicalize().unwrap().display());
     denied_with(&env, &never, &words, "MODE_REFUSED");
+    // What nobody would be asked about is refused, too: the mode itself needs the trust.
+    let denial = denied_with(&env, &never, &["cat", "a"], "MODE_REFUSED");
+    assert!(text(&denial["next"]).contains("trust grant"), "{denial}");
+    let (code, reply) =
+        support::exec_with(&env, &["--dry-run", "--checkpoint", "never"], &["cat", "a"]);
+    assert_eq!(
+        (code, text(&reply["denial"]["code"])),
+        (4, "MODE_REFUSED".to_owned())
+    );
     env.json(&["trust", "grant", &workspace, "--level", "trusted"]);
     denied_with(&env, &never, &words, "MODE_REFUSED");
     assert!(waiting(&env).is_empty(), "refused, not downgraded");
@@ -250,8 +259,10 @@ fn au_11_never_does_not_get_past_a_policy() {
     let env = held();
     let workspace = format!("path:{}", env.project().canonicalize().unwrap().display());
     env.json(&["trust", "grant", &workspace, "--level", "elevated"]);
-    denied_with(&env, &["--checkpoint", "never"], &COPY, "MODE_REFUSED");
+    let denial = denied_with(&env, &["--checkpoint", "never"], &COPY, "MODE_REFUSED");
     assert!(!is_there(&env, "b"));
+    // More trust would not help.
+    assert!(!text(&denial["next"]).contains("trust grant"), "{denial}");
     // What needs nobody goes in any mode.
     runs_with(&env, &["--checkpoint", "never"], &["cat", "a"]);
 }

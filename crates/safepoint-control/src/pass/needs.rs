@@ -121,20 +121,22 @@ pub(super) fn refused_mode(
     elevated: bool,
 ) -> Option<Denial> {
     let by_rule = !needed.triggers.iter().copied().all(is_of_the_action);
-    let reason = match (by_rule, elevated) {
+    let (reason, next) = match (by_rule, elevated) {
         (false, true) => return None,
-        (true, _) => {
-            "a rule, or how the session stands, wants a person to decide about it: it cannot go without checkpoints"
-        }
-        (false, false) => {
-            "going without checkpoints needs elevated trust in this workspace or workflow"
-        }
+        // No trust answers a rule.
+        (true, _) => (
+            "a rule, or how the session stands, wants a person to decide about it: it cannot go without checkpoints",
+            "ask with `--checkpoint policy`, and an operator decides",
+        ),
+        (false, false) => (
+            "going without checkpoints needs elevated trust in this workspace or workflow",
+            "ask with `--checkpoint policy`; only a person can give the workspace elevated trust",
+        ),
     };
     Some(Denial {
         policy_basis: needed.basis.clone(),
         reason: reason.to_owned(),
-        next: "ask with `--checkpoint policy`; only a person can give the workspace elevated trust"
-            .to_owned(),
+        next: next.to_owned(),
         ..denial(DenialCode::ModeRefused, form, action)
     })
 }

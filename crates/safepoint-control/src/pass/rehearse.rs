@@ -86,7 +86,9 @@ impl Bench<'_> {
         let store = self.control.trail.store();
         let stop = store.read(|sql| self.halt(sql, form, &rehearsal.standing, now))?;
         let refusal = refusal.or_else(|| stop.map(|hold| halted(form, &action, &hold)));
-        let asks = !needed.triggers.is_empty() && !fits;
+        let refused =
+            wants.mode == Mode::Never && !store.read(|sql| self.is_elevated(sql, wants))?;
+        let asks = refused || !needed.triggers.is_empty() && !fits;
         let denied = match refusal {
             None if asks => self.would_be_denied(wants, form, &action, &needed, now)?,
             other => other,

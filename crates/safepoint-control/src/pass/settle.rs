@@ -119,6 +119,12 @@ impl Bench<'_> {
             return self.deny(writing, form, action, denial);
         }
         let mut needed = needs(wants, form, judgement, &standing, by_policy, now);
+        if wants.mode == Mode::Never
+            && !self.is_elevated(writing.sql(), wants)?
+            && let Some(denial) = refused_mode(form, action, &needed, false)
+        {
+            return self.deny(writing, form, action, denial);
+        }
         if let Some(envelope) = &standing.envelope {
             let delta = envelope.delta(&form.canonical, now);
             if delta.is_empty() && needed.fits_in_envelope_of(&standing) {
