@@ -277,9 +277,9 @@ impl Passage<'_> {
         let seen = self.see(proposal)?;
         let (kept, _) = self.control.session(&session)?;
         let under = Under::of(&kept);
-        let wish = self.form(&seen, &Net::Expected, &under)?.canonical.wish();
-        let wish = wish.to_string();
-        let action = bench.action_of(&wish, &session)?;
+        let form = self.form(&seen, &Net::Expected, &under)?.canonical;
+        let wish = form.wish().to_string();
+        let action = bench.action_of(&wish, &session, Some(&form.environment))?;
         Ok((seen, under, action))
     }
 

@@ -2,7 +2,8 @@
 //! the action was judged.
 
 use safepoint_authority::{
-    Denial, DenialCode, Hold, HoldState, Permit, PermitState, Proposer, changed, changed_how,
+    Canonical, Denial, DenialCode, Hold, HoldState, Permit, PermitState, Proposer, changed,
+    changed_how,
 };
 use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Actor, Writing};
@@ -43,6 +44,12 @@ impl Bench<'_> {
                     (!same).then_some(DenialCode::FingerprintMismatch)
                 }),
             };
+            if let (Some(DenialCode::EnvironmentChanged), Some(approved), None) =
+                (refused, approved, &wants.permit)
+            {
+                return self
+                    .with_other_variables(writing, wants, form, action, &needed, approved, now);
+            }
             let reserved = match (refused, permit.reserve(&versions, now)) {
                 (Some(code), _) => Err(code),
                 (None, Err(error)) => Err(error.0),
@@ -98,10 +105,13 @@ impl Bench<'_> {
             return kept::find(sql, id.as_str()).map(Some);
         }
         let permits: Vec<Permit> = kept::about(sql, &form.canonical.wish().to_string())?;
-        let mut mine = permits
-            .into_iter()
-            .filter(|permit| lineage.contains(&permit.session_id));
-        Ok(mine.find(|permit| permit.state == PermitState::Issued {}))
+        let mine = permits.into_iter().filter(|permit| {
+            lineage.contains(&permit.session_id) && permit.state == PermitState::Issued {}
+        });
+        let mut mine: Vec<Permit> = mine.collect();
+        // The same words may have been approved with other variables as well.
+        mine.sort_by_key(|permit| permit.fingerprint != form.fingerprint);
+        Ok(mine.into_iter().next())
     }
 
     /// Puts it before an operator, unless it is there already.
@@ -114,6 +124,20 @@ impl Bench<'_> {
         needed: Needed,
         now: Timestamp,
     ) -> Result<Settled, ControlError> {
+        let denial = self.put_on_hold(writing, wants, form, action, &needed, now)?;
+        self.deny(writing, form, action, denial)
+    }
+
+    /// The same: what whoever asks is told.
+    fn put_on_hold(
+        &self,
+        writing: &mut Writing<'_>,
+        wants: &Wants,
+        form: &Form,
+        action: &ActionId,
+        needed: &Needed,
+        now: Timestamp,
+    ) -> Result<Denial, ControlError> {
         let session = &form.canonical.session_id;
         let wish = form.canonical.wish().to_string();
         let known: Vec<Hold> = kept::about(writing.sql(), &wish)?;
@@ -124,24 +148,18 @@ impl Bench<'_> {
             let same = hold.fingerprint == form.fingerprint;
             match hold.state {
                 HoldState::Pending if same && hold.expires_at > now => {
-                    return self.deny(
-                        writing,
-                        form,
-                        action,
-                        self.waiting(form, action, hold, &needed),
-                    );
+                    return Ok(self.waiting(form, action, hold, needed));
                 }
                 HoldState::Denied if same => {
                     let said = hold.decisions.last().and_then(|it| it.claimed().ok());
                     let reason = said.and_then(|it| it.reason);
-                    let denial = Denial {
+                    return Ok(Denial {
                         hold_id: Some(hold.hold_id.clone()),
-                        policy_basis: needed.basis,
+                        policy_basis: needed.basis.clone(),
                         reason: reason.unwrap_or_else(|| "an operator said no".to_owned()),
                         next: "do it another way".to_owned(),
                         ..denial(DenialCode::OperatorDenied, form, action)
-                    };
-                    return self.deny(writing, form, action, denial);
+                    });
                 }
                 HoldState::Pending if silence::is_over(hold, now) => {
                     let denial = silence::silence(hold);
@@ -187,12 +205,41 @@ impl Bench<'_> {
             "checkpoint_pending",
             json!(hold.pending()),
         )?;
-        self.deny(
-            writing,
-            form,
-            action,
-            self.waiting(form, action, &hold, &needed),
-        )
+        Ok(self.waiting(form, action, &hold, needed))
+    }
+
+    /// Other variables than those that were approved: that is another wish, which is put before
+    /// an operator by itself. The permit stays good for what was approved.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing it follows from"
+    )]
+    fn with_other_variables(
+        &self,
+        writing: &mut Writing<'_>,
+        wants: &Wants,
+        form: &Form,
+        action: &ActionId,
+        needed: &Needed,
+        approved: &Canonical,
+        now: Timestamp,
+    ) -> Result<Settled, ControlError> {
+        let known: Vec<Hold> = kept::about(writing.sql(), &form.canonical.wish().to_string())?;
+        let is_told = known.iter().any(|it| it.fingerprint == form.fingerprint);
+        let waiting = self.put_on_hold(writing, wants, form, action, needed, now)?;
+        let told = match is_told {
+            true => waiting,
+            false => Denial {
+                reason: changed_how(DenialCode::EnvironmentChanged, approved, &form.canonical),
+                next: format!(
+                    "nothing was run; with the variables that were approved it runs, and with these {}",
+                    waiting.next
+                ),
+                code: DenialCode::EnvironmentChanged,
+                ..waiting
+            },
+        };
+        self.deny(writing, form, action, told)
     }
 
     fn waiting(&self, form: &Form, action: &ActionId, hold: &Hold, needed: &Needed) -> Denial {

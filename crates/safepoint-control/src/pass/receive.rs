@@ -43,7 +43,7 @@ impl Bench<'_> {
             false => self.enter(entering)?,
         };
         let action_id = match &entering.wish {
-            Some(wish) => Some(self.action_of(wish, &session)?),
+            Some(wish) => Some(self.action_of(wish, &session, None)?),
             None => None,
         };
         let (kept, _) = self.control.session(&session)?;

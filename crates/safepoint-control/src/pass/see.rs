@@ -368,11 +368,18 @@ impl Bench<'_> {
         &self,
         wish: &str,
         session: &SessionId,
+        variables: Option<&BTreeMap<String, String>>,
     ) -> Result<ActionId, ControlError> {
         let store = self.control.trail.store();
         let mine = self.lineage(session)?;
-        let holds: Vec<safepoint_authority::Hold> = store.read(|sql| kept::about(sql, wish))?;
-        let permits: Vec<safepoint_authority::Permit> = store.read(|sql| kept::about(sql, wish))?;
+        let mut holds: Vec<safepoint_authority::Hold> = store.read(|sql| kept::about(sql, wish))?;
+        let mut permits: Vec<safepoint_authority::Permit> =
+            store.read(|sql| kept::about(sql, wish))?;
+        // With other variables it is another action, where they are known.
+        if let Some(variables) = variables {
+            holds.retain(|hold| hold.canonical.environment == *variables);
+            permits.retain(|permit| holds.iter().any(|hold| hold.hold_id == permit.hold_id));
+        }
         let waiting = holds
             .iter()
             .filter(|hold| kept::Kept::is_open(*hold))
