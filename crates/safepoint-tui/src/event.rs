@@ -112,4 +112,6 @@ pub enum Ended {
     Left,
     /// Nothing waits any more.
     Empty,
+    /// The process was asked to end.
+    Stopped,
 }

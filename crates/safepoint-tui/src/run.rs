@@ -5,6 +5,8 @@ mod input;
 mod screen;
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::crossterm::event::{Event as Input, poll, read};
@@ -37,6 +39,8 @@ pub struct Options {
     pub until: Until,
     /// Who decides, to be shown.
     pub operator: Option<String>,
+    /// Set when the process is asked to end.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// Runs the terminal until it is left. Standard input and output must be a terminal.
@@ -47,6 +51,9 @@ pub fn run(desk: &mut dyn Desk, clock: &dyn Clock, options: &Options) -> io::Res
     let mut last_read: Option<Timestamp> = None;
     let mut todo = Vec::new();
     loop {
+        if options.stop.load(Ordering::Relaxed) {
+            return Ok(Ended::Stopped);
+        }
         let now = clock.now();
         let since = |last: Timestamp| now.as_micros().saturating_sub(last.as_micros());
         // Also when the clock went back.

@@ -61,6 +61,9 @@ pub(crate) enum CliError {
     /// It may not be done, or not yet.
     #[error("{}", .0.reason)]
     Denied(Box<safepoint_authority::Denial>),
+    /// A signal ended it while it waited for somebody to decide.
+    #[error("interrupted while it waited for a decision: nothing was run")]
+    Interrupted,
     /// What failed has a reply all the same, which is printed beside the error.
     #[error("{}", .0.error)]
     WithReply(Box<FailedReply>),
@@ -187,6 +190,11 @@ fn explain(error: &CliError) -> Explanation {
             hint("`safepoint help` lists the commands"),
         ),
         CliError::Invalid { suggestion, .. } => (Code::InvalidInput, None, hint(suggestion)),
+        CliError::Interrupted => (
+            Code::Interrupted,
+            None,
+            hint("`safepoint hold list` shows what still waits; then run the same command again"),
+        ),
         CliError::NoHome => (
             Code::Usage,
             None,

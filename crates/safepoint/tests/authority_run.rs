@@ -737,3 +737,57 @@ fn au_26_an_agent_that_is_cut_off_is_in_the_trail() {
     let changes = cut["changes"].as_array().unwrap();
     assert!(changes.iter().any(|it| it["path"] == "made"), "{cut:#}");
 }
+
+/// Starts a command that waits for somebody, and says which hold it waits for.
+fn waits(env: &TestEnv) -> (std::process::Child, String) {
+    let words = [
+        "--json", "exec", "--no-tui", "--wait", "10m", "--", "cp", "a", "b",
+    ];
+    let waiting = env
+        .command(&words)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    loop {
+        let list = env.json(&["hold", "list"]);
+        if let Some(hold) = list["holds"][0]["hold_id"].as_str() {
+            return (waiting, hold.to_owned());
+        }
+    }
+}
+
+#[test]
+fn au_27_a_signal_ends_a_wait_and_nothing_else() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let env = held();
+        let (waiting, hold) = waits(&env);
+        kill_process(Pid::from_child(&waiting), signal).unwrap();
+        let output = waiting.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{signal:?}: {output:?}");
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(reply["error"]["name"], "INTERRUPTED", "{reply:#}");
+        assert!(!env.project().join("b").exists());
+        // It goes on waiting for a decision; what is approved then runs when it is asked for.
+        approve(&env, &hold);
+        assert_eq!(exec(&env, &["cp", "a", "b"]).0, 0);
+    }
+}
+
+#[test]
+fn au_25_rules_that_change_while_somebody_waits_void_the_permit() {
+    let env = held();
+    let (waiting, hold) = waits(&env);
+    env.write(
+        "project/atlas.yaml",
+        &support::HELD.replace("Some things", "Most things"),
+    );
+    let permit = support::text(&approve(&env, &hold)["permit"]["permit_id"]);
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reply["denial"]["code"], "POLICY_CHANGED", "{reply:#}");
+    assert_eq!(reply["denial"]["hold_id"], hold.as_str());
+    assert_eq!(support::permit_state(&env, &permit).0, "void");
+    assert!(!env.project().join("b").exists());
+}

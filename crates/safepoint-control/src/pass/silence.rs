@@ -4,7 +4,7 @@
 //! that down. Here it is written down, by whoever looks next. Nothing here ever lets
 //! something happen.
 
-use safepoint_authority::{Denial, DenialCode, Hold, HoldState};
+use safepoint_authority::{Denial, DenialCode, Hold, HoldState, Permit};
 use safepoint_model::{HoldId, Timestamp};
 use safepoint_store::Durability;
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
@@ -65,6 +65,45 @@ impl Desk<'_> {
                 }
             })?;
         Ok(given_up)
+    }
+}
+
+impl Desk<'_> {
+    /// The rules changed while somebody waited: what was approved meanwhile is void.
+    pub fn void_for_rules(&self, denial: &Denial) -> Result<Denial, ControlError> {
+        let code = DenialCode::PolicyChanged;
+        let now = self.control.around.clock.now();
+        let told = Denial {
+            code,
+            reason: code.meaning().to_owned(),
+            next: "nothing was run; ask again, and it is judged by the rules that are there now"
+                .to_owned(),
+            ..denial.clone()
+        };
+        let id = denial.hold_id.as_ref().map(ToString::to_string);
+        let hold = id.unwrap_or_default();
+        self.control
+            .trail
+            .write(Durability::Sync, |writing| -> Result<_, ControlError> {
+                let hold: Option<Hold> = kept::get(writing.sql(), &hold)?;
+                let Some(hold) = hold else { return Ok(()) };
+                let wish = hold.canonical.wish().to_string();
+                let permits: Vec<Permit> = kept::about(writing.sql(), &wish)?;
+                for permit in permits.iter().filter(|it| it.hold_id == hold.hold_id) {
+                    if let Ok(void) = permit.clone().cancel(code, now) {
+                        kept::put(writing, &void)?;
+                    }
+                }
+                writing.append(Draft {
+                    stream: Stream::from(&hold.canonical.session_id),
+                    actor: self.control.around.actor.clone(),
+                    kind: Kind::fixed("action_denied").into(),
+                    action_id: Some(hold.action_id.clone()),
+                    body: json!(told),
+                })?;
+                Ok(())
+            })?;
+        Ok(told)
     }
 }
 

@@ -3,10 +3,12 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
-use safepoint_control::pass::{Act, Answer, Far, Mode, Passage, Proposal, Stdin, given_up};
+use safepoint_control::pass::{Act, Answer, Denied, Far, Mode, Passage, Proposal, Stdin, given_up};
 use safepoint_control::{AtlasFile, Control, ControlError};
 use safepoint_fence::{Fence, Listing, Terminals, default_caches};
 use safepoint_gates::Resolution;
@@ -318,6 +320,44 @@ impl Flags {
     }
 }
 
+/// Signals that ask us to end while somebody waits for a decision.
+pub(crate) struct StopSignals {
+    asked: Arc<AtomicBool>,
+    hooks: Vec<signal_hook::SigId>,
+}
+
+impl StopSignals {
+    pub(crate) fn listen() -> Result<Self, CliError> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let asked = Arc::new(AtomicBool::new(false));
+        let mut hooks = Vec::new();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            hooks.push(signal_hook::flag::register(signal, Arc::clone(&asked))?);
+        }
+        Ok(Self { asked, hooks })
+    }
+
+    /// Set when one has come.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
+    fn check(&self) -> Result<(), CliError> {
+        match self.asked.load(Ordering::Relaxed) {
+            true => Err(CliError::Interrupted),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for StopSignals {
+    fn drop(&mut self) {
+        for hook in self.hooks.drain(..) {
+            signal_hook::low_level::unregister(hook);
+        }
+    }
+}
+
 /// How often to look whether somebody has decided.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -337,33 +377,67 @@ pub(crate) fn ask(
     if let (true, Answer::Denied(_)) = (here, &answer) {
         deliver::start(context, &room.control);
     }
-    if here && tui::decide_in_place(context, &room.control, flags, who, &answer)? {
-        return Ok(passage.ask(proposal)?);
-    }
     let Answer::Denied(mut denied) = answer else {
         return Ok(answer);
     };
     let waits = denied.denial.code == DenialCode::ApprovalRequired;
-    let (Some(limit), Some(hold), true) = (flags.wait, denied.denial.hold_id.clone(), waits) else {
+    let (Some(hold), true) = (denied.denial.hold_id.clone(), waits) else {
+        return Ok(Answer::Denied(denied));
+    };
+    // Whoever waits for somebody elsewhere is not asked here.
+    let in_place = here && flags.wait.is_none();
+    if in_place && tui::decide_in_place(context, &room.control, flags, who, &hold)? {
+        return match passage.standing(&hold)? {
+            HoldState::Pending => Ok(Answer::Denied(denied)),
+            HoldState::Expired => give_up(context, room, proposal, denied),
+            _ => ask_again(context, room, proposal, denied),
+        };
+    }
+    let Some(limit) = flags.wait else {
         return Ok(Answer::Denied(denied));
     };
     match (wait(room, &hold, limit)?, here) {
-        (Waited::Decided, _) => return Ok(passage.ask(proposal)?),
+        (Waited::Decided, _) => ask_again(context, room, proposal, denied),
         // It goes on waiting at the server, which ends it in its time.
-        (Waited::InVain, false) => return Ok(Answer::Denied(denied)),
+        (Waited::InVain, false) => Ok(Answer::Denied(denied)),
         (Waited::Silence, false) => {
             denied.denial = given_up(&denied.denial);
-            return Ok(Answer::Denied(denied));
+            Ok(Answer::Denied(denied))
         }
-        (Waited::InVain | Waited::Silence, true) => {}
+        (Waited::InVain | Waited::Silence, true) => give_up(context, room, proposal, denied),
     }
+}
+
+/// Nobody has decided: the hold is over.
+fn give_up(
+    context: &Context,
+    room: &Room,
+    proposal: &Proposal,
+    mut denied: Box<Denied>,
+) -> Result<Answer, CliError> {
     match context.desk(&room.control).give_up(&denied.denial) {
         Ok(given_up) => {
             denied.denial = given_up;
             Ok(Answer::Denied(denied))
         }
-        Err(ControlError::Meanwhile(_)) => Ok(passage.ask(proposal)?),
+        Err(ControlError::Meanwhile(_)) => ask_again(context, room, proposal, denied),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Asks once more, now that somebody has decided. Rules that changed meanwhile make that void.
+fn ask_again(
+    context: &Context,
+    room: &Room,
+    proposal: &Proposal,
+    mut denied: Box<Denied>,
+) -> Result<Answer, CliError> {
+    match room.passage().ask(proposal) {
+        Err(ControlError::AtlasChanged { .. }) if room.far.is_none() => {
+            denied.denial = context.desk(&room.control).void_for_rules(&denied.denial)?;
+            Ok(Answer::Denied(denied))
+        }
+        other => Ok(other?),
     }
 }
 
@@ -381,12 +455,14 @@ pub(crate) enum Waited {
 /// Waits for an operator elsewhere, at most so long.
 pub(crate) fn wait(room: &Room, hold: &HoldId, limit: Span) -> Result<Waited, CliError> {
     let mut left = Duration::from_micros(limit.as_micros());
+    let stop = StopSignals::listen()?;
     // Somebody else's machine is not asked all the time.
     let look = match room.far {
         None => LOOK,
         Some(_) => LOOK * 5,
     };
     while !left.is_zero() {
+        stop.check()?;
         match room.passage().standing(hold)? {
             HoldState::Pending => {}
             HoldState::Expired => return Ok(Waited::Silence),

@@ -4,15 +4,15 @@ mod preview;
 
 use std::io::IsTerminal;
 
-use safepoint_authority::{DenialCode, Hold, Operator};
+use safepoint_authority::{Hold, Operator};
 use safepoint_control::Control;
-use safepoint_control::pass::{Answer, Desk, Signing};
+use safepoint_control::pass::{Desk, Signing};
 use safepoint_model::{Exit, HoldId};
 use safepoint_trail::{Query, Stream, TrailError};
-use safepoint_tui::{Moment, Options, Palette, Until, Verdict};
+use safepoint_tui::{Ended, Moment, Options, Palette, Until, Verdict};
 
 use super::operator::{self, Who};
-use super::passing::Flags;
+use super::passing::{Flags, StopSignals};
 use crate::commands::session::deliver;
 use crate::console::Mode;
 use crate::context::Context;
@@ -32,7 +32,7 @@ const MOST_MOMENTS: usize = 500;
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let control = context.control()?;
     operator::refuse_agents(context, &control)?;
-    open(context, &control, &arguments.who, Until::Left)?;
+    open(context, &control, &arguments.who, Until::Left, None)?;
     Ok(Exit::Done)
 }
 
@@ -42,23 +42,22 @@ fn is_possible() -> bool {
 }
 
 /// Lets an operator decide here and now, where that is possible: on a terminal, with a key,
-/// and not for an agent. Whether it is to be asked for again.
+/// and not for an agent. What waits in other workspaces is decided there. Whether it was
+/// possible.
 pub(super) fn decide_in_place(
     context: &Context,
     control: &Control,
     flags: &Flags,
     who: &Who,
-    answer: &Answer,
+    hold: &HoldId,
 ) -> Result<bool, CliError> {
-    let Answer::Denied(denied) = answer else {
-        return Ok(false);
-    };
-    let waits = denied.denial.code == DenialCode::ApprovalRequired;
     let asked = !flags.no_tui && context.console.mode == Mode::Text && is_possible();
-    if !waits || !asked || operator::refuse_agents(context, control).is_err() {
+    if !asked || operator::refuse_agents(context, control).is_err() {
         return Ok(false);
     }
-    open(context, control, who, Until::Empty)?;
+    let hold = context.desk(control).hold(hold.as_str())?;
+    let workspace = hold.canonical.workspace.path;
+    open(context, control, who, Until::Empty, Some(workspace))?;
     Ok(true)
 }
 
@@ -68,7 +67,9 @@ pub(super) fn open(
     control: &Control,
     who: &Who,
     until: Until,
+    workspace: Option<String>,
 ) -> Result<(), CliError> {
+    let stop = StopSignals::listen()?;
     let desk = context.desk(control);
     let (operator, signing) = operator::choose(context, &desk, who)?;
     let no_color = context.environment.path("NO_COLOR").is_some();
@@ -79,21 +80,26 @@ pub(super) fn open(
         },
         until,
         operator: Some(operator.name.clone()),
+        stop: stop.flag(),
     };
     let mut terminal = Terminal {
         control,
         desk,
         operator,
         signing,
+        workspace,
     };
     let ended = safepoint_tui::run(&mut terminal, &SystemClock, &options);
     // Whatever ended it: what was decided there may be something to tell.
     deliver::start(context, control);
-    ended.map_err(|error| CliError::Invalid {
+    let ended = ended.map_err(|error| CliError::Invalid {
         message: format!("the operator's terminal cannot be opened: {error}"),
         suggestion: "`safepoint hold list` and `safepoint hold approve` work without one",
     })?;
-    Ok(())
+    match ended {
+        Ended::Stopped => Err(CliError::Interrupted),
+        Ended::Left | Ended::Empty => Ok(()),
+    }
 }
 
 /// What waits, and where decisions go.
@@ -102,13 +108,19 @@ struct Terminal<'a> {
     desk: Desk<'a>,
     operator: Operator,
     signing: Box<dyn Signing>,
+    /// The only workspace whose holds are shown, if it is one.
+    workspace: Option<String>,
 }
 
 impl safepoint_tui::Desk for Terminal<'_> {
     fn queue(&mut self) -> Result<Vec<safepoint_authority::Pending>, String> {
         self.desk.sweep().map_err(told)?;
         let waiting = self.desk.waiting().map_err(told)?;
-        Ok(waiting.iter().map(Hold::pending).collect())
+        let here = |hold: &&Hold| match &self.workspace {
+            Some(workspace) => hold.canonical.workspace.path == *workspace,
+            None => true,
+        };
+        Ok(waiting.iter().filter(here).map(Hold::pending).collect())
     }
 
     fn preview(&mut self, hold: &HoldId) -> Result<Vec<String>, String> {
