@@ -52,6 +52,7 @@ denial_codes! {
     LineageMismatch, "LINEAGE_MISMATCH", "the permit was given to another session or workspace";
     FingerprintMismatch, "FINGERPRINT_MISMATCH", "it is not exactly what was approved";
     OutcomeUnknown, "OUTCOME_UNKNOWN", "an earlier run was cut off, and nobody saw how far it came";
+    SessionEnded, "SESSION_ENDED", "its session ended before anybody decided";
     TimedOut, "TIMED_OUT", "nobody decided in time";
 }
 

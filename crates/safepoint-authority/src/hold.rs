@@ -108,6 +108,8 @@ pub enum HoldState {
     Halted,
     /// Nobody decided in time.
     Expired,
+    /// Its session ended before anybody decided.
+    Closed,
 }
 
 /// Why a decision about a hold does not count.
@@ -188,6 +190,10 @@ pub struct Pending {
     pub decided_by: Vec<String>,
     /// Where it stands.
     pub state: HoldState,
+    /// The older hold of the same session that is decided before this one can be approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub waits_for: Option<HoldId>,
 }
 
 impl Hold {
@@ -223,6 +229,7 @@ impl Hold {
             HoldState::Approved => return Err(HoldError::Settled("approved")),
             HoldState::Denied => return Err(HoldError::Settled("denied")),
             HoldState::Expired => return Err(HoldError::Expired),
+            HoldState::Closed => return Err(HoldError::Settled("closed, since its session ended")),
         }
         // A halt lasts until somebody acts, however long that takes.
         if self.state == HoldState::Pending && self.expires_at <= now {
@@ -310,6 +317,7 @@ impl Hold {
             quorum: self.quorum,
             decided_by: decided.map(|decision| decision.operator).collect(),
             state: self.state,
+            waits_for: None,
         }
     }
 

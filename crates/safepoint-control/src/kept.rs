@@ -135,6 +135,37 @@ pub(crate) fn newest<T: Kept>(sql: &mut dyn Sql, most: u32) -> Result<Vec<T>, Co
     rows.into_iter().map(|row| check(sql, row)).collect()
 }
 
+/// Those that come after `last` in the same order.
+pub(crate) fn newest_after<T: Kept>(
+    sql: &mut dyn Sql,
+    last: &T,
+    most: u32,
+) -> Result<Vec<T>, ControlError> {
+    let rows = query_all(
+        sql,
+        "SELECT id, state FROM control_documents WHERE kind = ?1 AND (time < ?2 OR (time = ?2 AND id > ?3)) ORDER BY time DESC, id LIMIT ?4",
+        &[
+            Value::Text(T::KIND),
+            Value::Integer(last.time().as_micros()),
+            Value::Text(&last.id()),
+            Value::Integer(i64::from(most)),
+        ],
+        read,
+    )?;
+    rows.into_iter().map(|row| check(sql, row)).collect()
+}
+
+/// How many there are.
+pub(crate) fn count<T: Kept>(sql: &mut dyn Sql) -> Result<u64, ControlError> {
+    let count = query_one(
+        sql,
+        "SELECT COUNT(*) FROM control_documents WHERE kind = ?1",
+        &[Value::Text(T::KIND)],
+        |row: &dyn Row| row.integer(0),
+    )?;
+    Ok(u64::try_from(count.unwrap_or(0)).unwrap_or(0))
+}
+
 /// Those about a topic, the newest first.
 pub(crate) fn about<T: Kept>(sql: &mut dyn Sql, topic: &str) -> Result<Vec<T>, ControlError> {
     let rows = query_all(

@@ -42,7 +42,7 @@ pub(crate) fn has_expired(pending: &Pending, now: Timestamp) -> bool {
     match pending.state {
         HoldState::Expired => true,
         HoldState::Pending => pending.expires_at <= now,
-        HoldState::Approved | HoldState::Denied | HoldState::Halted => false,
+        HoldState::Approved | HoldState::Denied | HoldState::Halted | HoldState::Closed => false,
     }
 }
 
@@ -52,6 +52,7 @@ pub(crate) fn expiry(pending: &Pending, now: Timestamp) -> String {
         HoldState::Halted => "HALTED".to_owned(),
         HoldState::Approved => "approved".to_owned(),
         HoldState::Denied => "denied".to_owned(),
+        HoldState::Closed => "closed".to_owned(),
         _ if has_expired(pending, now) => "EXPIRED".to_owned(),
         _ => format!("expires in {}", length(now, pending.expires_at)),
     }

@@ -184,24 +184,40 @@ fn au_30_control_forbidden_whatever_was_approved() {
         "CONTROL_FORBIDDEN",
     );
     assert!(!is_there(&env, "x"));
-    // The first violation takes the program's trust, and every further step asks.
+    // It was denied, and that is all: nothing loses its trust, and nothing else is held.
     let trust = env.json(&["trust", "list"]);
-    let lost = |it: &&serde_json::Value| it["boundary"].as_str().unwrap().ends_with("/ls");
-    let tool = trust["trust"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(lost)
-        .unwrap()
-        .clone();
-    assert_eq!(tool["level"], "untrusted");
-    let hold = hold_of(&env, &["cat", "a"]);
-    let shown = support::show(&env, &hold);
-    assert_eq!(shown["checkpoint_type"], "trust_violation", "{shown:#}");
-    // Once an operator has looked, it goes on.
-    approve(&env, &hold);
+    let level = &trust["trust"][0]["level"];
+    assert_eq!(level, "elevated", "{trust:#}");
+    assert!(entries(&env, "trust_changed").len() == 1, "only the grant");
     runs(&env, &["cat", "a"]);
-    runs(&env, &["cat", "a"]);
+    runs(&env, &["ls", "."]);
+    assert!(waiting(&env).is_empty());
+}
+
+#[test]
+fn au_25_session_ended() {
+    let env = held();
+    let hold = hold_of(&env, &COPY);
+    let session = text(&support::show(&env, &hold)["session_id"]);
+    env.json(&["session", "end", &session]);
+    assert!(waiting(&env).is_empty());
+    assert_eq!(support::show(&env, &hold)["state"], "closed");
+    let told = entries(&env, "action_denied");
+    let last = &told.last().unwrap()["body"];
+    assert_eq!(last["code"], "SESSION_ENDED", "{last:#}");
+    assert_eq!(last["hold_id"], hold.as_str());
+    // Nobody can say yes to it any more.
+    let (code, reply) = try_approve(&env, &hold, &[]);
+    assert_ne!(code, 0, "{reply:#}");
+    let again = hold_of(&env, &COPY);
+    assert_ne!(again, hold);
+    // What an operator has halted stays so: to end the session is no way around it.
+    env.json(&["hold", "halt", &again]);
+    let session = text(&support::show(&env, &again)["session_id"]);
+    env.json(&["session", "end", &session]);
+    assert_eq!(waiting(&env)[0]["state"], "halted");
+    denied(&env, &COPY, "SESSION_HALTED");
+    assert_sound(&env);
 }
 
 #[test]

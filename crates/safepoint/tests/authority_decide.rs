@@ -667,12 +667,8 @@ fn au_30_trust_grows_by_the_evidence_a_policy_names_and_only_there() {
     // It never transfers.
     hold_of(&env, &["tee", "4"]);
     // The first violation takes it all.
-    let home = env.home().join("data").to_string_lossy().into_owned();
-    denied(
-        &env,
-        &["cp", "a", &format!("{home}/x")],
-        "CONTROL_FORBIDDEN",
-    );
+    let read = ["--declare", "read"];
+    denied_with(&env, &read, &["cp", "a", "x"], "CLASS_UNDECLARED");
     assert_eq!(level(&env), Some(("untrusted".to_owned(), 3)));
     hold_of(&env, &["cp", "a", "5"]);
     let told: Vec<Value> = entries(&env, "trust_changed");
@@ -728,4 +724,85 @@ steward:
     assert_eq!(told["body"]["webhook"], "https://127.0.0.1:1");
     assert_eq!(given_up(&env, kind).len(), 1);
     assert_sound(&env);
+}
+
+#[test]
+fn au_13_a_list_counts_all_that_waits_and_goes_on_where_it_ended() {
+    let env = held();
+    let holds: Vec<String> = (0..5)
+        .map(|number| hold_of(&env, &["cp", "a", &format!("b{number}")]))
+        .collect();
+    let ids = |reply: &Value| -> Vec<String> {
+        let listed = reply["holds"].as_array().unwrap().iter();
+        listed.map(|hold| text(&hold["hold_id"])).collect()
+    };
+    let page = |rest: &[&str]| env.json(&[&["hold", "list", "--limit", "2"], rest].concat());
+    let first = page(&[]);
+    assert_eq!(
+        (ids(&first), &first["total"]),
+        (holds[..2].to_vec(), &json!(5))
+    );
+    assert_eq!(first["next"], holds[1].as_str());
+    // Only the oldest of a session can be approved; the others name it.
+    assert_eq!(first["holds"][0].get("waits_for"), None);
+    assert_eq!(first["holds"][1]["waits_for"], holds[0].as_str());
+    assert_eq!(show(&env, &holds[3])["waits_for"], holds[0].as_str());
+    let second = page(&["--after", &holds[1]]);
+    assert_eq!(ids(&second), holds[2..4]);
+    // Where it ended may be decided meanwhile.
+    env.json(&["hold", "deny", &holds[3]]);
+    let third = page(&["--after", &holds[3]]);
+    assert_eq!(
+        (ids(&third), &third["next"]),
+        (holds[4..].to_vec(), &Value::Null)
+    );
+    let text_of = env.run(&["hold", "list", "--limit", "1"]).stdout;
+    assert!(text_of.contains("3 more"), "{text_of}");
+    // The same for all of them, the newest first.
+    let all = page(&["--all"]);
+    assert_eq!(
+        (all["holds"].as_array().unwrap().len(), &all["total"]),
+        (2, &json!(5))
+    );
+    let last = text(&all["next"]);
+    let older = page(&["--all", "--after", &last]);
+    assert_eq!(older["holds"].as_array().unwrap().len(), 2);
+    assert!(!ids(&older).contains(&last));
+}
+
+#[test]
+fn au_41_what_an_agent_is_told_has_no_command_that_is_forbidden_to_it() {
+    let mut env = held();
+    let (exit, reply) = exec_with(&env, &[], &COPY);
+    assert_eq!(exit, 2);
+    let hold = text(&reply["denial"]["hold_id"]);
+    let next = text(&reply["denial"]["next"]);
+    assert!(
+        next.contains("a person has to approve") && next.contains(&hold),
+        "{next}"
+    );
+    let for_person = env.run(&["hold", "show", &hold]).stdout;
+    assert!(
+        for_person.contains("safepoint hold approve"),
+        "{for_person}"
+    );
+    let session = text(&reply["session_id"]);
+    env.set("SAFEPOINT_AGENT", "1");
+    env.set("SAFEPOINT_SESSION", &session);
+    let for_agent = env.run(&["hold", "show", &hold]).stdout;
+    let mut told = format!("{reply}{for_agent}");
+    told.push_str(&env.run(&["exec", "--no-tui", "--", "cp", "a", "b"]).stderr);
+    for forbidden in [
+        "hold approve",
+        "hold deny",
+        "hold halt",
+        "trust grant",
+        "operator add",
+    ] {
+        assert!(!told.contains(forbidden), "{forbidden}: {told}");
+    }
+    assert!(
+        for_agent.contains("a person has to approve it"),
+        "{for_agent}"
+    );
 }

@@ -790,3 +790,41 @@ fn pr_05_an_agent_sees_no_holds_of_others() {
         );
     }
 }
+
+#[test]
+fn su_05_what_waits_is_closed_when_the_client_ends_its_session() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let told = denied(&claude.asks("t-1", "git push"));
+    assert!(told.contains("a person has to approve"), "{told}");
+    assert!(!told.contains("hold approve"), "{told}");
+    let waiting = env.json(&["hold", "list"]);
+    assert_eq!(waiting["total"], 1, "{waiting:#}");
+    passes(&claude.says("SessionEnd", json!({"reason": "other"})));
+    assert_eq!(env.json(&["hold", "list"])["total"], 0);
+    let all = env.json(&["hold", "list", "--all"]);
+    assert_eq!(all["holds"][0]["state"], "closed", "{all:#}");
+}
+
+#[test]
+fn au_30_a_forbidden_attempt_is_denied_and_nothing_more() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let home = env.home();
+    for (number, line) in [
+        format!("ls {}/data", home.display()),
+        "safepoint gc".to_owned(),
+        "export SAFEPOINT_HOME=/tmp/other".to_owned(),
+        "safepoint hold approve hld_x".to_owned(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let told = denied(&claude.asks(&format!("t-{number}"), line));
+        assert!(told.contains("CONTROL_FORBIDDEN"), "{line}: {told}");
+        passes(&claude.asks(&format!("l-{number}"), "ls"));
+    }
+    passes(&claude.says("SessionEnd", json!({"reason": "other"})));
+    passes(&Claude::new(&env).asks("t-9", "pwd"));
+    assert_eq!(env.json(&["hold", "list"])["total"], 0);
+}

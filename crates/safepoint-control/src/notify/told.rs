@@ -117,6 +117,11 @@ fn told(entry: Entry, body: &str) -> Option<Told> {
             "hold.expired",
             "Nobody decided in time, so it is denied",
         ),
+        "action_denied" if field("code")? == "SESSION_ENDED" => (
+            Topic::Decisions,
+            "hold.closed",
+            "Its session ended before anybody decided, so it is denied",
+        ),
         "action_denied" if field("code")? == "CONTROL_FORBIDDEN" => (
             Topic::Incidents,
             "incident.control",

@@ -60,12 +60,30 @@ impl Desk<'_> {
         Ok(open.into_iter().filter(waits).collect())
     }
 
-    /// Holds of any state, the newest first.
-    pub fn holds(&self, most: u32) -> Result<Vec<Hold>, ControlError> {
-        self.control
-            .trail
-            .store()
-            .read(|sql| kept::newest(sql, most))
+    /// Holds of any state, the newest first; only those older than `after`, if that is given.
+    pub fn holds(&self, after: Option<&Hold>, most: u32) -> Result<Vec<Hold>, ControlError> {
+        let store = self.control.trail.store();
+        match after {
+            None => store.read(|sql| kept::newest(sql, most)),
+            Some(after) => store.read(|sql| kept::newest_after(sql, after, most)),
+        }
+    }
+
+    /// How many holds there are, of any state.
+    pub fn count_holds(&self) -> Result<u64, ControlError> {
+        let store = self.control.trail.store();
+        store.read(|sql| kept::count::<Hold>(sql))
+    }
+
+    /// The hold that is decided before this one can be approved, if there is one.
+    pub fn turn_before(&self, hold: &Hold) -> Result<Option<HoldId>, ControlError> {
+        if hold.state != HoldState::Pending {
+            return Ok(None);
+        }
+        let now = self.control.around.clock.now();
+        let store = self.control.trail.store();
+        let first = store.read(|sql| self.first_of(sql, &hold.canonical.session_id, now))?;
+        Ok(first.filter(|first| *first != hold.hold_id))
     }
 
     /// One hold.

@@ -312,10 +312,8 @@ impl Bench<'_> {
         denial: Denial,
     ) -> Result<Settled, ControlError> {
         self.tell(writing, form, action, "action_denied", json!(denial))?;
-        if matches!(
-            denial.code,
-            DenialCode::ControlForbidden | DenialCode::ClassUndeclared
-        ) {
+        // An attempt that is forbidden did no harm, and the next one is forbidden too.
+        if denial.code == DenialCode::ClassUndeclared {
             self.violate(writing, &form.canonical, &denial.reason)?;
         }
         Ok(Settled::Denied(Box::new(denial)))

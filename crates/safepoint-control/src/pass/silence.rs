@@ -5,13 +5,13 @@
 //! something happen.
 
 use safepoint_authority::{Denial, DenialCode, Hold, HoldState, Permit};
-use safepoint_model::{HoldId, Timestamp};
+use safepoint_model::{HoldId, SessionId, Timestamp};
 use safepoint_store::Durability;
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
 use super::Desk;
-use crate::{ControlError, kept};
+use crate::{Control, ControlError, kept};
 
 /// What whoever asked is told to do next.
 const NEXT: &str = "ask again when an operator is there";
@@ -107,6 +107,30 @@ impl Desk<'_> {
     }
 }
 
+impl Control {
+    /// Closes what still waits in a session that has ended: nobody would do it any more. What
+    /// an operator has halted stays so until an operator decides.
+    pub(crate) fn close_holds(
+        &self,
+        writing: &mut Writing<'_>,
+        session: &SessionId,
+    ) -> Result<(), ControlError> {
+        let waits =
+            |hold: &Hold| hold.state == HoldState::Pending && hold.canonical.session_id == *session;
+        for hold in kept::open_if(writing.sql(), waits)? {
+            let denial = Denial {
+                code: DenialCode::SessionEnded,
+                reason: DenialCode::SessionEnded.meaning().to_owned(),
+                next: "ask again in a session that is open".to_owned(),
+                ..silence(&hold)
+            };
+            let actor = self.around.actor.clone();
+            settle(writing, &hold, HoldState::Closed, &denial, actor)?;
+        }
+        Ok(())
+    }
+}
+
 /// A denial whose hold was waited for in vain.
 pub fn given_up(denial: &Denial) -> Denial {
     Denial {
@@ -143,17 +167,27 @@ pub(super) fn is_over(hold: &Hold, now: Timestamp) -> bool {
     hold.state == HoldState::Pending && hold.expires_at <= now
 }
 
-/// Ends a hold, and tells of it.
+/// Ends a hold that nobody decided about in time, and tells of it.
 pub(super) fn end(
     writing: &mut Writing<'_>,
     hold: &Hold,
     denial: &Denial,
     actor: Actor,
 ) -> Result<(), ControlError> {
+    settle(writing, hold, HoldState::Expired, denial, actor)
+}
+
+fn settle(
+    writing: &mut Writing<'_>,
+    hold: &Hold,
+    state: HoldState,
+    denial: &Denial,
+    actor: Actor,
+) -> Result<(), ControlError> {
     kept::put(
         writing,
         &Hold {
-            state: HoldState::Expired,
+            state,
             ..hold.clone()
         },
     )?;

@@ -185,6 +185,9 @@ impl Control {
                 }
                 self.write_records(writing, &judgement)?;
                 let settled = settle(writing, &mut judgement, now)?;
+                if judgement.session.ended.is_some() {
+                    self.close_holds(writing, id)?;
+                }
                 table::update(writing.sql(), &judgement.session)?;
                 table::use_up(writing.sql(), &rates, &judgement.uses, principal, now)?;
                 keep_what_was_asked(writing, &judgement, event, now)?;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::ask::Words;
 use super::form::{self, Form};
 use super::hold::Hold;
-use super::show::{command, text, url};
+use super::show::{command, short, text, url};
 use super::trouble::Trouble;
 use super::visit::Visitor;
 
@@ -48,6 +48,20 @@ pub(super) async fn panel(visitor: &Visitor, hold: &Hold) -> Result<Markup, Trou
             section.decision id="decision" data-state=(hold.state) aria-labelledby="decide" {
                 h2 id="decide" { "Only operators decide" }
                 p { "Your token reads. Whoever has one with the role of an operator can decide here." }
+            }
+        });
+    }
+    if let Some(first) = &hold.waits_for {
+        return Ok(html! {
+            section.decision id="decision" data-state=(hold.state) data-waits-for=(first) aria-labelledby="decide" {
+                h2 id="decide" { "Not yet" }
+                p { "Holds of one session are decided one after another, the oldest first." }
+                p { a.button.primary href={ "/holds/" (url(first)) } { "Decide " (short(first)) " first" } }
+                details.by-hand {
+                    summary { "Deny it on the command line" }
+                    p.faint { "A no needs no turn." }
+                    (command(&format!("safepoint hold deny {}", hold.hold_id)))
+                }
             }
         });
     }

@@ -4,7 +4,6 @@ use axum::response::{Html, IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 use safepoint_model::text as safe;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::ask::Words;
 use super::form;
@@ -37,7 +36,7 @@ const MENU: [(Here, &str, &str, &str); 7] = [
 
 #[derive(Deserialize)]
 struct Waiting {
-    holds: Vec<IgnoredAny>,
+    total: usize,
 }
 
 impl Visitor {
@@ -49,8 +48,10 @@ impl Visitor {
         body: Markup,
     ) -> Result<Response, Trouble> {
         // Somebody who must not see what waits sees a menu without a number.
-        let waiting = self.ask::<Waiting>(Words::new(&["hold", "list"])).await;
-        let waiting = waiting.map_or(0, |waiting| waiting.holds.len());
+        let waiting = self
+            .ask::<Waiting>(Words::new(&["hold", "list", "--limit=1"]))
+            .await;
+        let waiting = waiting.map_or(0, |waiting| waiting.total);
         let menu = html! {
             nav.menu aria-label="Pages" {
                 @for (place, address, word, key) in MENU {

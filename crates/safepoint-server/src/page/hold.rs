@@ -41,6 +41,9 @@ pub(super) struct Hold {
     pub(super) decided_by: Vec<String>,
     pub(super) state: String,
     pub(super) canonical_form: Value,
+    /// The hold of the same session that is decided before this one can be approved.
+    #[serde(default)]
+    pub(super) waits_for: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

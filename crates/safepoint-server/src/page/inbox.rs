@@ -10,25 +10,30 @@ use super::ask::Words;
 use super::form::Fields;
 use super::frame::Here;
 use super::hold::Hold;
-use super::show::{badge, code, command, count, empty, risk, sentence, text, time, url};
+use super::show::{badge, code, command, count, empty, risk, sentence, short, text, time, url};
 use super::trouble::Trouble;
 use super::visit::Visitor;
 
 #[derive(Deserialize)]
 struct Holds {
     holds: Vec<Hold>,
+    total: usize,
+    next: Option<String>,
 }
 
 /// The inbox; with `all`, what is settled too.
 pub(super) async fn page(visitor: Visitor, uri: Uri) -> Result<Response, Trouble> {
-    let all = Fields::of(&uri).get("all").is_some();
+    let fields = Fields::of(&uri);
+    let all = fields.get("all").is_some();
+    let after = fields.get("after");
     let words = match all {
         true => Words::new(&["hold", "list", "--all", "--limit=100"]),
-        false => Words::new(&["hold", "list"]),
+        false => Words::new(&["hold", "list", "--limit=100"]),
     };
-    let Holds { holds } = visitor.ask(words).await?;
+    let words = words.option("--after", after);
+    let Holds { holds, total, next } = visitor.ask(words).await?;
     let now = visitor.now();
-    let title = match (all, holds.len()) {
+    let title = match (all, total) {
         (true, _) => "Everything that was asked".to_owned(),
         (false, 0) => "Inbox".to_owned(),
         (false, waiting) => format!("({waiting}) Inbox"),
@@ -45,8 +50,13 @@ pub(super) async fn page(visitor: Visitor, uri: Uri) -> Result<Response, Trouble
                     (command("safepoint exec --no-tui -- git push"))
                 }))
             } @else {
-                @if !all { p.lead { (count(holds.len(), "action waits", "actions wait")) ", the oldest first." } }
+                @if !all { p.lead { (count(total, "action waits", "actions wait")) ", the oldest first." } }
+                @if after.is_some() { p { a href=(if all { "/?all=1" } else { "/" }) { "To the first of them" } } }
                 ol.cards { @for hold in &holds { (card(hold, now)) } }
+                @if let Some(next) = &next {
+                    p { a.button href={ "/?after=" (url(next)) (if all { "&all=1" } else { "" }) } {
+                        @if after.is_none() { (total.saturating_sub(holds.len())) " more" } @else { "More" } } }
+                }
             }
         }
     };
@@ -63,6 +73,10 @@ fn card(hold: &Hold, now: Timestamp) -> Markup {
                 (risk(&hold.risk_classification)) " "
                 (badge(&hold.reversibility_class)) " "
                 @if hold.state != "pending" { (badge(&hold.state)) " " }
+                @if let Some(first) = &hold.waits_for {
+                    span.badge.plain { "not yet" } " "
+                    a.first href={ "/holds/" (url(first)) } { (short(first)) " is decided first" } " "
+                }
                 @if hold.confirm.is_some() && hold.is_open() { span.badge.plain { "second confirmation" } " " }
                 @if hold.quorum > 1 { span.badge.plain { (hold.decided_by.len()) " of " (hold.quorum) " said yes" } }
             }

@@ -131,9 +131,9 @@ impl App {
             HoldState::Pending => {}
             _ => return refuse("It is decided already."),
         }
-        match self.turn() {
-            Some(turn) if turn.hold_id == pending.hold_id => Ok(()),
-            _ => refuse("An older one is decided first: press o to go there."),
+        match self.is_turn(pending) {
+            true => Ok(()),
+            false => refuse("An older one is decided first in this session: press o to go there."),
         }
     }
 

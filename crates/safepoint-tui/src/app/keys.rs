@@ -85,8 +85,8 @@ impl App {
                 return vec![Effect::Refresh]; // what the page needs is asked for behind it
             }
             'o' => {
-                let first = self.first();
-                self.select(first);
+                let older = self.older();
+                self.select(older);
             }
             'q' => return self.leave(),
             '?' => self.help = true,

@@ -95,6 +95,20 @@ impl App {
         now.iter().map(brief).collect()
     }
 
+    /// The hold that is decided before the one on screen, or the one to decide next.
+    pub(super) fn older(&self) -> Option<HoldId> {
+        let session = self.pending().map(|pending| &pending.session_id);
+        let queue = self.queue.as_deref().unwrap_or_default();
+        let first = queue
+            .iter()
+            .find(|other| Some(&other.session_id) == session && self.is_turn(other));
+        let first = first.map(|pending| pending.hold_id.clone());
+        match first.filter(|first| Some(first) != self.selected.as_ref()) {
+            Some(first) => Some(first),
+            None => self.first(),
+        }
+    }
+
     /// The hold to show when none is chosen: the one to decide, or else the oldest.
     pub(super) fn first(&self) -> Option<HoldId> {
         let queue = self.queue.as_deref().unwrap_or_default();
@@ -103,13 +117,26 @@ impl App {
             .map(|pending| pending.hold_id.clone())
     }
 
-    /// The hold whose turn it is: the oldest that can still be decided. One that is halted
+    /// The hold to decide next: the oldest that can still be decided. One that is halted
     /// waits for as long as it takes, and holds up nothing that came later.
     pub(crate) fn turn(&self) -> Option<&Pending> {
         let queue = self.queue.as_deref().unwrap_or_default();
         queue
             .iter()
             .find(|pending| pending.state == HoldState::Pending && !has_expired(pending, self.now))
+    }
+
+    /// Whether it is the turn of this hold: no older one of its session can still be decided.
+    /// Sessions do not wait for each other.
+    pub(crate) fn is_turn(&self, pending: &Pending) -> bool {
+        let queue = self.queue.as_deref().unwrap_or_default();
+        let mut open = queue.iter().filter(|other| {
+            other.session_id == pending.session_id
+                && other.state == HoldState::Pending
+                && !has_expired(other, self.now)
+        });
+        open.next()
+            .is_some_and(|first| first.hold_id == pending.hold_id)
     }
 
     /// Closes a dialog about a hold that nobody can decide any more.

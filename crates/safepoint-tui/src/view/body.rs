@@ -94,9 +94,7 @@ impl View {
             words::risk(pending.risk_classification),
             words::undo(pending.reversibility_class)
         );
-        let its_turn = app
-            .turn()
-            .is_some_and(|turn| turn.hold_id == pending.hold_id);
+        let its_turn = app.is_turn(pending);
         let mut standing = format!(
             "  waits {} · {}",
             words::length(pending.since, app.now),

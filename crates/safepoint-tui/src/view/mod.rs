@@ -222,15 +222,13 @@ fn standing(app: &App) -> &'static str {
     let Some(pending) = app.pending() else {
         return "";
     };
-    let its_turn = app
-        .turn()
-        .is_some_and(|turn| turn.hold_id == pending.hold_id);
+    let its_turn = app.is_turn(pending);
     match (app.seen, app.tab) {
         _ if crate::words::has_expired(pending, app.now) => {
             "It has expired; it can only be looked at."
         }
         _ if !its_turn && pending.state == safepoint_authority::HoldState::Pending => {
-            "It can be looked at: an older one is decided first. o goes there."
+            "It can be looked at: an older one of its session is decided first. o goes there."
         }
         (true, _) => "✓ Read to the end of the canonical form: it can be decided.",
         (false, Tab::Detail) => {

@@ -66,9 +66,7 @@ impl View {
         };
         let brief = brief.map_or("", |brief| brief.text.as_str());
         let pointer = if is_chosen { '▸' } else { ' ' };
-        let its_turn = app
-            .turn()
-            .is_some_and(|turn| turn.hold_id == pending.hold_id);
+        let its_turn = app.is_turn(pending);
         let turn = if its_turn { '●' } else { ' ' };
         let first = format!("{pointer}{turn}{} {flag}{brief}", place + 1);
         let undo = words::undo_short(pending.reversibility_class);

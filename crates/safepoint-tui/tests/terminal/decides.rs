@@ -442,3 +442,31 @@ fn as_key(c: char) -> Key {
         c => Key::Char(c),
     }
 }
+
+#[test]
+fn au_13_sessions_do_not_wait_for_each_other() {
+    // One of another session needs two operators, and one of them has said yes.
+    let mut quorum = plain(5, 200);
+    quorum.canonical.session_id = "ses_0000000000000008".parse().unwrap();
+    quorum.quorum = 2;
+    let quorum = seal(quorum);
+    let (mine, next) = (plain(6, 100), plain(7, 50));
+    let mut bench = Bench::new(NARROW, &[quorum.clone(), mine.clone(), next]);
+    bench.press(Key::Tab);
+    assert!(bench.shows("hld_0000000000000006"));
+    bench.read_all();
+    bench.wait(2_000);
+    let verdict = verdict(&bench.key('y')).unwrap();
+    assert_eq!(verdict.hold_id, mine.hold_id);
+    // Within a session the oldest comes first, and `o` goes to that one.
+    let mut bench = Bench::new(NARROW, &[quorum, mine, plain(7, 50)]);
+    bench.press(Key::Tab);
+    bench.press(Key::Tab);
+    assert!(bench.shows("hld_0000000000000007"));
+    bench.read_all();
+    bench.wait(2_000);
+    assert!(bench.key('y').is_empty());
+    assert!(bench.shows("An older one is decided first"));
+    bench.key('o');
+    assert!(bench.shows("hld_0000000000000006"));
+}

@@ -1,8 +1,11 @@
 //! `safepoint hold list` and `safepoint hold show`.
 
+use std::collections::BTreeMap;
+
 use safepoint_authority::{Hold, HoldState, Pending};
+use safepoint_control::pass::Desk;
 use safepoint_control::{Control, ControlError};
-use safepoint_model::{Exit, text};
+use safepoint_model::{Exit, HoldId, SessionId, text};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,6 +24,9 @@ pub(crate) struct Arguments {
     /// At most so many
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: u32,
+    /// Only those after this one, as `next` names it
+    #[arg(long, value_name = "ID")]
+    after: Option<String>,
 }
 
 /// Arguments of `hold show`
@@ -35,6 +41,10 @@ pub(crate) struct One {
 pub(crate) struct HoldList {
     /// The oldest first.
     holds: Vec<Pending>,
+    /// How many there are in all, listed here or not.
+    total: u64,
+    /// What `--after` takes for the rest of them; nothing when these are the last.
+    next: Option<String>,
 }
 
 /// Who looks.
@@ -69,15 +79,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let control = context.control()?;
     let desk = context.desk(&control);
     desk.sweep()?;
-    let mut holds = match arguments.all {
-        true => desk.holds(arguments.limit)?,
-        false => desk.waiting()?,
-    };
     let reader = Reader::here(context, &control)?;
-    holds.retain(|hold| reader.may_see(hold));
-    let shown = holds.iter().take(arguments.limit as usize);
-    let reply = HoldList {
-        holds: shown.map(Hold::pending).collect(),
+    let reply = match arguments.all {
+        true => all(&desk, arguments, &reader)?,
+        false => waiting(&desk, arguments, &reader)?,
     };
     if context.console.mode == Mode::Ndjson {
         for hold in &reply.holds {
@@ -87,12 +92,87 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     }
     let width = context.console.width();
     context.console.value(&reply, |reply| {
-        if reply.holds.is_empty() {
+        if reply.holds.is_empty() && reply.total == 0 {
             return "Nothing waits.\n".to_owned();
         }
-        lines(&reply.holds, width)
+        let mut shown = lines(&reply.holds, width);
+        if let Some(next) = &reply.next {
+            let of = reply.total;
+            let all = if arguments.all { " --all" } else { "" };
+            let more = match arguments.after {
+                None => format!("{} more", of.saturating_sub(reply.holds.len() as u64)),
+                Some(_) => format!("more of {of}"),
+            };
+            shown.push_str(&format!(
+                "{FAINT}{more}: safepoint hold list{all} --after {next}{FAINT:#}\n"
+            ));
+        }
+        shown
     })?;
     Ok(Exit::Done)
+}
+
+/// What waits: a page of it, with whatever must be decided before each.
+fn waiting(desk: &Desk<'_>, arguments: &Arguments, reader: &Reader) -> Result<HoldList, CliError> {
+    let mut holds = desk.waiting()?;
+    holds.retain(|hold| reader.may_see(hold));
+    let mut first: BTreeMap<SessionId, HoldId> = BTreeMap::new();
+    for hold in holds.iter().filter(|it| it.state == HoldState::Pending) {
+        let session = hold.canonical.session_id.clone();
+        first.entry(session).or_insert_with(|| hold.hold_id.clone());
+    }
+    let total = holds.len() as u64;
+    if let Some(after) = &arguments.after {
+        // It may have been decided since: its place in the order stays.
+        let last = desk.hold(after)?;
+        let place = (last.since, last.hold_id);
+        holds.retain(|hold| (hold.since, hold.hold_id.clone()) > place);
+    }
+    let limit = arguments.limit as usize;
+    let is_cut = holds.len() > limit;
+    let holds: Vec<Pending> = holds
+        .iter()
+        .take(limit)
+        .map(|hold| {
+            let before = first.get(&hold.canonical.session_id);
+            let is_pending = hold.state == HoldState::Pending;
+            Pending {
+                waits_for: before
+                    .filter(|first| is_pending && **first != hold.hold_id)
+                    .cloned(),
+                ..hold.pending()
+            }
+        })
+        .collect();
+    Ok(HoldList {
+        next: next_of(&holds, is_cut),
+        holds,
+        total,
+    })
+}
+
+/// A page of holds of any state.
+fn all(desk: &Desk<'_>, arguments: &Arguments, reader: &Reader) -> Result<HoldList, CliError> {
+    let after = arguments.after.as_deref();
+    let after = after.map(|after| desk.hold(after)).transpose()?;
+    let mut holds = desk.holds(after.as_ref(), arguments.limit.saturating_add(1))?;
+    let is_cut = holds.len() > arguments.limit as usize;
+    holds.truncate(arguments.limit as usize);
+    holds.retain(|hold| reader.may_see(hold));
+    let holds: Vec<Pending> = holds.iter().map(Hold::pending).collect();
+    Ok(HoldList {
+        total: match reader {
+            Reader::Person => desk.count_holds()?,
+            Reader::Agent(_) => holds.len() as u64,
+        },
+        next: next_of(&holds, is_cut),
+        holds,
+    })
+}
+
+fn next_of(holds: &[Pending], is_cut: bool) -> Option<String> {
+    let last = holds.last().filter(|_| is_cut);
+    last.map(|hold| hold.hold_id.to_string())
 }
 
 /// A line each. Where they are from several workspaces, each is under the name of its own.
@@ -125,6 +205,7 @@ fn line(hold: &Pending, width: usize) -> String {
         HoldState::Denied => "denied",
         HoldState::Halted => "halted",
         HoldState::Expired => "expired",
+        HoldState::Closed => "closed",
     };
     let since = hold.since.to_string();
     let summary = text::line(&hold.canonical_request_summary).text;
@@ -150,12 +231,23 @@ pub(crate) fn show(context: &mut Context, arguments: &One) -> Result<Exit, CliEr
     desk.sweep()?;
     let hold = desk.hold(&arguments.hold)?;
     // To an agent, what others want to do is not there.
-    if !Reader::here(context, &control)?.may_see(&hold) {
+    let reader = Reader::here(context, &control)?;
+    if !reader.may_see(&hold) {
         return Err(CliError::Control(ControlError::NotFound {
             what: "hold",
             name: arguments.hold.clone(),
         }));
     }
-    context.console.value(&hold.pending(), show::page)?;
+    let pending = Pending {
+        waits_for: desk.turn_before(&hold)?,
+        ..hold.pending()
+    };
+    let reader = match reader {
+        Reader::Person => show::Audience::Operator,
+        Reader::Agent(_) => show::Audience::Agent,
+    };
+    context
+        .console
+        .value(&pending, |pending| show::page(pending, reader))?;
     Ok(Exit::Done)
 }

@@ -5,8 +5,17 @@ use safepoint_model::text;
 
 use crate::console::{BAD, FAINT, GOOD, STRONG, WARNING};
 
+/// Who reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// A person, who may decide.
+    Operator,
+    /// An agent, whom the commands that decide are forbidden to.
+    Agent,
+}
+
 /// All of it, on one page.
-pub(super) fn page(hold: &Pending) -> String {
+pub(super) fn page(hold: &Pending, audience: Audience) -> String {
     let mut page = Page::default();
     page.row("hold", &hold.hold_id.to_string());
     page.row("wants", &hold.canonical_request_summary);
@@ -59,6 +68,27 @@ pub(super) fn page(hold: &Pending) -> String {
             &format!("{} operators; so far: {said}", hold.quorum),
         );
     }
+    if let Some(first) = &hold.waits_for {
+        page.row(
+            "after",
+            &format!("{first}: the oldest of a session is decided first"),
+        );
+    }
+    match audience {
+        Audience::Operator => commands(&mut page, hold),
+        Audience::Agent => page.row("next", "a person has to approve it"),
+    }
+    if page.hidden {
+        page.raw(
+            "note",
+            &format!("{WARNING}hidden characters are shown escaped{WARNING:#}"),
+        );
+    }
+    page.text
+}
+
+/// The commands that decide.
+fn commands(page: &mut Page, hold: &Pending) {
     // Apart from the command: one paste must not be both confirmations.
     if let Some(word) = &hold.confirm {
         page.row("word", word);
@@ -74,13 +104,6 @@ pub(super) fn page(hold: &Pending) -> String {
         ),
     );
     page.row("no", &format!("safepoint hold deny {}", hold.hold_id));
-    if page.hidden {
-        page.raw(
-            "note",
-            &format!("{WARNING}hidden characters are shown escaped{WARNING:#}"),
-        );
-    }
-    page.text
 }
 
 /// The canonical form.

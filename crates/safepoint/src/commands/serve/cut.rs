@@ -76,8 +76,15 @@ impl Wanted {
             .skip(start)
             .take(limit)
             .collect();
-        let last = items.last().and_then(known)?;
-        more.then(|| format!("{}.{last}", start + items.len()))
+        let last = items.last().and_then(known);
+        let next = last
+            .filter(|_| more)
+            .map(|last| format!("{}.{last}", start + items.len()));
+        // The command was asked for more than the page has: what it says comes next is not so.
+        if let Some(said) = document.get_mut("next") {
+            *said = next.as_deref().into();
+        }
+        next
     }
 }
 
