@@ -372,6 +372,48 @@ fn su_08_hostile_values_are_never_markup() {
     });
 }
 
+#[test]
+fn su_08_the_inbox_counts_all_and_leads_to_the_rest() {
+    run(async {
+        let browser = Browser::signed_in("operator").await;
+        browser.fake.change("hold list", |document| {
+            document["total"] = json!(318);
+            document["next"] = json!("hld_100");
+            document["holds"][0]["waits_for"] = json!("hld_first");
+        });
+        let page = browser.get("/").await;
+        let shown = seen(&page.text);
+        assert!(shown.contains("318 actions wait"), "{shown}");
+        assert!(shown.contains("317 more"), "{shown}");
+        assert!(page.text.contains("href=\"/?after=hld_100\""), "{shown}");
+        assert!(shown.contains("not yet"), "{shown}");
+        assert!(page.text.contains("href=\"/holds/hld_first\""), "{shown}");
+        browser.get("/?after=hld_100").await;
+        let asked = browser.fake.asked(&["hold", "list"]);
+        let after = |it: &safepoint_server::commands::Command| {
+            it.words.contains(&"--after=hld_100".to_owned())
+        };
+        assert!(asked.iter().any(after), "{asked:?}");
+    });
+}
+
+#[test]
+fn su_08_what_cannot_be_decided_yet_leads_to_what_is_decided_first() {
+    run(async {
+        let browser = Browser::signed_in("operator").await;
+        browser.fake.change("hold show", |document| {
+            document["waits_for"] = json!("hld_first");
+        });
+        let page = browser.get("/holds/hld_1").await;
+        assert!(!page.text.contains("id=\"deciding\""), "{}", page.text);
+        assert!(
+            page.text.contains("href=\"/holds/hld_first\""),
+            "{}",
+            page.text
+        );
+    });
+}
+
 /// What people see of a page: what is between its tags, and what is shown where one points.
 fn seen(page: &str) -> String {
     let mut seen = String::new();
