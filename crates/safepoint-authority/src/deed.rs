@@ -5,6 +5,7 @@
 //! not being understood.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::{Risk, SideEffect};
@@ -100,10 +101,21 @@ pub enum Program {
     Missing,
 }
 
-/// Finds programs.
+/// Finds programs and home directories.
 pub trait Programs {
     /// The program that `name` means when it is started in `directory`.
     fn find(&self, name: &str, directory: &Path) -> Program;
+
+    /// `HOME` in the environment that the line gets, which the shell takes for `~`. Empty is a
+    /// value; without one, `~` is the home directory of the account.
+    fn home_variable(&self) -> Option<OsString> {
+        None
+    }
+
+    /// The home directory of an account in the user database, for `~NAME`.
+    fn home_of(&self, _account: &str) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// Where a line would run.
@@ -112,7 +124,8 @@ pub struct Surroundings<'a> {
     pub programs: &'a dyn Programs,
     /// The directory it runs in, absolute and without links.
     pub directory: &'a Path,
-    /// The user's home, for `~` and `$HOME`.
+    /// The home directory of the account in the user database. The shell uses it where `HOME`
+    /// is not set.
     pub home: Option<&'a Path>,
     /// Where Safepoint keeps its own things: nobody but operators touches them.
     pub own: &'a [PathBuf],

@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use common::{WORKSPACE, actions, understand, understand_command};
@@ -504,5 +505,129 @@ fn au_04_a_program_is_judged_by_its_name_and_by_what_that_leads_to() {
         let found = actions(&safepoint_authority::shell::command(&argv, &around));
         let expected: BTreeSet<String> = expected.iter().map(|it| (*it).to_owned()).collect();
         assert_eq!(found, expected, "{argv:?}");
+    }
+}
+
+/// A machine whose environment has this `HOME`, or none.
+struct WithHome(Option<&'static str>);
+
+impl Programs for WithHome {
+    fn find(&self, name: &str, _: &Path) -> Program {
+        Program::System(Path::new("/usr/bin").join(name))
+    }
+
+    fn home_variable(&self) -> Option<OsString> {
+        self.0.map(OsString::from)
+    }
+
+    fn home_of(&self, account: &str) -> Option<PathBuf> {
+        (account == "ann").then(|| PathBuf::from("/home/ann"))
+    }
+}
+
+/// The paths that a line deletes, where the account's home is `/home/sam`.
+fn deleted(home: Option<&'static str>, line: &str) -> BTreeSet<String> {
+    let programs = WithHome(home);
+    let around = Surroundings {
+        programs: &programs,
+        directory: Path::new(WORKSPACE),
+        home: Some(Path::new("/home/sam")),
+        own: &[],
+    };
+    let understood = safepoint_authority::shell::line(line, &around);
+    let deletes = understood
+        .deeds
+        .into_iter()
+        .filter(|deed| deed.action == "file.delete");
+    let places = deletes.flat_map(|deed| deed.touches);
+    places
+        .map(|touch| match touch.place {
+            Where::Exact(path) | Where::Below(path) => path.display().to_string(),
+            Where::Unknown(_) => "unknown".to_owned(),
+        })
+        .collect()
+}
+
+#[test]
+fn au_04_a_tilde_is_what_the_shell_makes_of_it() {
+    for (home, line, expected) in [
+        (Some("/x"), "rm ~/a", &["/x/a"] as &[&str]),
+        (Some("/x"), "rm $HOME/a", &["/x/a"]),
+        (Some("/x"), "rm \"${HOME}\"/a", &["/x/a"]),
+        (Some("/x"), "bash -c 'rm ~/a'", &["/x/a"]),
+        (Some("/x"), "cd && rm a", &["/x/a"]),
+        (Some(""), "rm ~/a", &["/a"]),
+        (Some("sub"), "rm ~/a", &["/home/sam/work/app/sub/a"]),
+        (None, "rm ~/a", &["/home/sam/a"]),
+        (None, "rm \"$HOME\"/a", &["/a", "/home/sam/a"]),
+        // As the line sets it.
+        (Some("/x"), "HOME=/y; rm ~/a", &["/y/a"]),
+        (Some("/x"), "HOME=/y; bash -c 'rm ~/a'", &["/y/a"]),
+        (Some("/x"), "HOME=/y; cd && rm a", &["/y/a"]),
+        (Some("/x"), "export HOME=/y && rm ~/a", &["/y/a"]),
+        (Some("/x"), "HOME=/y; HOME=/z rm ~/a", &["/y/a"]),
+        // The words are expanded before an assignment that stands before them.
+        (Some("/x"), "HOME=/y rm ~/a", &["/x/a"]),
+        (Some("/x"), "HOME=/y rm $HOME/a; rm ~/b", &["/x/a", "/x/b"]),
+        (
+            Some("/x"),
+            "HOME=/y bash -c 'rm ~/a'; rm ~/b",
+            &["/y/a", "/x/b"],
+        ),
+        (
+            Some("/x"),
+            "env HOME=/y bash -c 'rm ~/a'; rm ~/b",
+            &["/y/a", "/x/b"],
+        ),
+        (
+            Some("/x"),
+            "env -u HOME bash -c 'rm ~/a'",
+            &["/a", "/home/sam/a"],
+        ),
+        (
+            Some("/x"),
+            "env -i bash -c 'rm ~/a'",
+            &["/a", "/home/sam/a"],
+        ),
+        (Some("/x"), "unset HOME; rm ~/a", &["/a", "/home/sam/a"]),
+        (Some("/x"), "HOME=$(cat f); rm ~/a", &["unknown"]),
+        (Some("/x"), "read HOME; rm ~/a", &["unknown"]),
+        (
+            Some("/x"),
+            "if true; then HOME=/y; fi; rm ~/a",
+            &["unknown"],
+        ),
+        (
+            Some("/x"),
+            "for HOME in /y /z; do rm ~/a; done",
+            &["/y/a", "/z/a"],
+        ),
+        // Other accounts.
+        (Some("/x"), "rm ~ann/a", &["/home/ann/a"]),
+        (Some("/x"), "rm ~nobody-here/a", &["unknown"]),
+    ] {
+        let expected: BTreeSet<String> = expected.iter().map(|it| (*it).to_owned()).collect();
+        assert_eq!(deleted(home, line), expected, "{home:?} {line}");
+    }
+}
+
+#[test]
+fn au_04_credentials_are_known_in_the_home_of_the_environment_and_of_the_account() {
+    let programs = WithHome(Some("/x"));
+    let around = Surroundings {
+        programs: &programs,
+        directory: Path::new(WORKSPACE),
+        home: Some(Path::new("/srv/sam")),
+        own: &[],
+    };
+    for line in [
+        "cat ~/.ssh/id_rsa",
+        "cat /x/.aws/credentials",
+        "cat /srv/sam/.aws/credentials",
+        "tar c /srv/sam",
+        "tar c /x",
+    ] {
+        let found = actions(&safepoint_authority::shell::line(line, &around));
+        assert!(found.contains("secret.read"), "{line}: {found:?}");
     }
 }

@@ -717,3 +717,57 @@ fn au_04_another_name_does_not_hide_what_a_program_is() {
     let actions = seen(&env, &["./harmless", "a"])["canonical_form"]["actions"].clone();
     assert_eq!(actions, json!(["file.delete", "process.exec"]));
 }
+
+/// What a dry run of a line for bash says, with these variables and not `SAFEPOINT_HOME`.
+fn line_with(env: &TestEnv, variables: &[(&str, &str)], line: &str) -> Value {
+    let words = [
+        "--json",
+        "exec",
+        "--dry-run",
+        "--no-tui",
+        "--",
+        "bash",
+        "-c",
+        line,
+    ];
+    let mut command = env.command(&words);
+    command.env_remove("SAFEPOINT_HOME");
+    command.envs(variables.iter().copied());
+    serde_json::from_slice(&command.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn au_25_our_own_store_is_guarded_by_whatever_name_the_shell_finds_it() {
+    let env = bare();
+    fs::create_dir_all(env.root().join("user")).unwrap();
+    symlink("user", env.root().join("link")).unwrap();
+    let at = |name: &str| env.root().join(name).display().to_string();
+    let (user, link, store) = (at("user"), at("link"), at("elsewhere/store.db"));
+    let forbidden = |variables: &[(&str, &str)], line: &str| {
+        // The first command makes the store.
+        line_with(&env, variables, "true");
+        let reply = line_with(&env, variables, line);
+        assert_eq!(
+            reply["denial"]["code"], "CONTROL_FORBIDDEN",
+            "{line}: {reply:#}"
+        );
+    };
+    forbidden(&[("HOME", &user)], "rm -rf ~/.local/share/safepoint");
+    forbidden(
+        &[("HOME", &user)],
+        "rm -rf \"$HOME/.local/share/safepoint\"",
+    );
+    forbidden(&[("HOME", &link)], "rm -rf ~/.local/share/safepoint");
+    let assigned = format!("HOME={user}; rm -rf ~/.local/state/safepoint");
+    forbidden(&[("HOME", &user)], &assigned);
+    let data = at("data");
+    forbidden(
+        &[("HOME", &user), ("XDG_DATA_HOME", &data)],
+        &format!("rm -rf {data}/safepoint"),
+    );
+    fs::create_dir(env.root().join("elsewhere")).unwrap();
+    let address = format!("sqlite:{store}");
+    let variables = [("HOME", user.as_str()), ("SAFEPOINT_STORE", &address)];
+    forbidden(&variables, &format!("rm {store}"));
+    forbidden(&variables, &format!("truncate -s0 {store}-wal"));
+}

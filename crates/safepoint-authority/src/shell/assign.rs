@@ -89,7 +89,7 @@ impl<'a> Walker<'a> {
     {
         Expander {
             state,
-            home: self.around.home,
+            around: self.around,
         }
     }
 

@@ -56,7 +56,7 @@ impl Walker<'_> {
             }
             "printf" => {
                 if arguments.first().map(Argument::start) == Some("-v") {
-                    self.names(arguments.get(1..2).unwrap_or_default(), state);
+                    self.names(name, arguments.get(1..2).unwrap_or_default(), state);
                 }
             }
             // A `return` outside of a function goes on, in some shells.
@@ -115,7 +115,7 @@ impl Walker<'_> {
                 self.declare(name, arguments, state);
             }
             "unset" | "read" | "getopts" | "vared" => {
-                self.names(arguments, state);
+                self.names(name, arguments, state);
             }
             "mapfile" | "readarray" => {
                 if arguments
@@ -125,7 +125,7 @@ impl Walker<'_> {
                 {
                     self.opaque(format!("`{name}` can run code"));
                 }
-                self.names(arguments, state);
+                self.names(name, arguments, state);
             }
             "set" => {
                 if arguments.is_empty() {
@@ -211,7 +211,7 @@ impl Walker<'_> {
     }
 
     /// Names of variables that a command assigns. A subscript in one is evaluated.
-    fn names(&mut self, arguments: &[Argument], state: &mut State) {
+    fn names(&mut self, name: &str, arguments: &[Argument], state: &mut State) {
         for argument in arguments {
             let Some(text) = argument.known() else {
                 self.opaque("a variable that is not known is assigned");
@@ -219,7 +219,11 @@ impl Walker<'_> {
             };
             if is_name(text) {
                 super::variables::within(self, text, None, state);
-                self.set(text, Value::Unknown, state);
+                let value = match (name, text) {
+                    ("unset", super::home::NAME) => super::home::of_unset(self.around),
+                    _ => Value::Unknown,
+                };
+                self.set(text, value, state);
             } else if text.contains(['[', '$', '`']) {
                 self.opaque("a variable's name is evaluated");
             }
@@ -309,11 +313,10 @@ impl Walker<'_> {
         let operand = arguments
             .iter()
             .find(|argument| !matches!(argument.known(), Some("-L" | "-P" | "-e" | "--" | "-q")));
-        let home = self.around.home.map(|home| home.display().to_string());
         let target = match (name, operand) {
             ("popd", _) => None,
             ("pushd", None) => None,
-            (_, None) => home.map(Argument::Known),
+            (_, None) => self.home_target(state),
             (_, Some(argument)) if argument.start().starts_with(['-', '+']) => None,
             (_, Some(argument)) => Some(argument.clone()),
         };

@@ -24,9 +24,10 @@ pub(super) fn shell(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State)
     }
     let mut inside = state.clone();
     inside.functions.clear();
-    inside
-        .variables
-        .retain(|name, _| state.exported.contains(name));
+    let inherits_home = walker.around.programs.home_variable().is_some();
+    inside.variables.retain(|name, _| {
+        state.exported.contains(name) || name == super::home::NAME && inherits_home
+    });
     inside.arguments = None;
     let operand = parsed.operands.first();
     if operand.is_some_and(|operand| operand.start().starts_with('+')) {

@@ -4,10 +4,11 @@
 //! become what they stand for. Substitutions are followed elsewhere: here they
 //! are only unknown text.
 
-use std::path::Path;
+use crate::deed::Surroundings;
 
 use super::brace::braces;
 use super::draft::Draft;
+use super::home;
 use super::state::{Argument, State, Value};
 use super::syntax::{Operation, Parameter, Piece, Word};
 
@@ -37,7 +38,7 @@ const WAYS: usize = 32;
 /// What expansion needs to know.
 pub(super) struct Expander<'a> {
     pub(super) state: &'a State,
-    pub(super) home: Option<&'a Path>,
+    pub(super) around: &'a Surroundings<'a>,
 }
 
 impl Expander<'_> {
@@ -145,11 +146,11 @@ impl Expander<'_> {
             match piece {
                 Piece::Plain(text) => units.extend(text.chars().map(Unit::Letter)),
                 Piece::Quoted(text) => units.push(Unit::Text(text.clone())),
-                Piece::Tilde(name) => match (name.as_str(), self.home) {
-                    ("", Some(home)) => units.push(Unit::Text(home.display().to_string())),
-                    ("+", _) => units.push(self.directory(true)),
-                    _ => units.push(Unit::Unknown { splits: false }),
-                },
+                Piece::Tilde(name) => units.push(match name.as_str() {
+                    "" => home::of_tilde(self.around, self.state),
+                    "+" => self.directory(true),
+                    account => home::of_account(self.around, account),
+                }),
                 Piece::Parameter(parameter) => units.push(self.parameter(parameter)),
                 Piece::Substitution { list, quoted } => {
                     units.push(match super::walk::prints(list) {
@@ -194,10 +195,7 @@ impl Expander<'_> {
                 return self.directory(parameter.quoted);
             }
             (Operation::Value, "HOME") if !self.state.variables.contains_key("HOME") => {
-                return match self.home {
-                    Some(home) => Unit::Text(home.display().to_string()),
-                    None => unknown,
-                };
+                return home::of_variable(self.around, parameter.quoted);
             }
             (
                 Operation::Value,

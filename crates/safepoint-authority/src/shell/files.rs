@@ -100,7 +100,8 @@ impl Walker<'_> {
                 .iter()
                 .map(PathBuf::as_path)
                 .collect::<Vec<_>>();
-            kept.extend(self.around.home);
+            let homes = self.homes();
+            kept.extend(homes.iter().map(PathBuf::as_path));
             let holds = |place: &Where| match place {
                 Where::Exact(path) => kept.iter().any(|kept| kept.starts_with(path)),
                 _ => false,
@@ -124,7 +125,11 @@ impl Walker<'_> {
                 _ => None,
             };
             if role == Role::Read {
-                if rules.is_secret(&touch.place, written, self.around.home) {
+                let is_secret = |home| rules.is_secret(&touch.place, written, home);
+                let homes = self.homes();
+                if homes.iter().any(|home| is_secret(Some(home)))
+                    || homes.is_empty() && is_secret(None)
+                {
                     let mut deed =
                         actions::deed(SECRET, format!("`{}` holds credentials", argument.shown()));
                     deed.touches.push(touch);

@@ -50,7 +50,8 @@ struct Parts<'p> {
 impl<'p> Parts<'p> {
     fn of(path: &'p str, home: Option<&Path>) -> Self {
         let all: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let own = home.and_then(Path::to_str).filter(|home| {
+        let home = home.and_then(Path::to_str);
+        let own = home.map(|home| home.trim_end_matches('/')).filter(|home| {
             path.strip_prefix(home)
                 .is_some_and(|rest| rest.starts_with('/'))
         });

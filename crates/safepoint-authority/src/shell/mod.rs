@@ -22,6 +22,7 @@ mod files;
 mod git;
 mod guard;
 mod guarded;
+mod home;
 mod net;
 mod operator;
 mod options;

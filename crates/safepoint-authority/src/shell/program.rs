@@ -68,7 +68,7 @@ impl Walker<'_> {
             || state.directories.as_ref().is_none_or(|directories| {
                 directories.iter().any(|directory| {
                     path.starts_with(directory)
-                        && Some(directory.as_path()) != self.around.home
+                        && !self.homes().contains(directory)
                         && directory.parent().is_some()
                 })
             })

@@ -5,7 +5,7 @@ use crate::deed::Role;
 use super::actions::{self, CONTROL, EXEC, KILL, READ, SECRET, WRITE};
 use super::options;
 use super::run::{Call, because};
-use super::state::{Argument, State};
+use super::state::{Argument, State, Value};
 use super::walk::Walker;
 
 /// Follows a program with special care.
@@ -73,6 +73,22 @@ pub(super) fn follow(walker: &mut Walker<'_>, special: &str, call: &Call<'_>, st
 fn environment(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     let parsed = options::parse(call.arguments, call.entry, true);
     walker.strange_options(call, &parsed);
+    // What it starts is another process: this shell keeps its variables.
+    let mut aside = state.clone();
+    let state = &mut aside;
+    let names = parsed.values(&["-u", "--unset"]);
+    let unsets = names
+        .iter()
+        .any(|name| name.known().is_none_or(|name| name == super::home::NAME));
+    if unsets
+        || parsed.has(&["-i", "--ignore-environment"])
+        || call
+            .arguments
+            .iter()
+            .any(|argument| argument.known() == Some("-"))
+    {
+        set_home(super::home::of_unset(walker.around), state);
+    }
     if parsed.has(&["-C", "--chdir"]) {
         walker.opaque("`env -C` runs a program elsewhere");
     }
@@ -93,6 +109,12 @@ fn environment(walker: &mut Walker<'_>, call: &Call<'_>, state: &mut State) {
     after_variables(walker, &parsed.operands, call, state);
 }
 
+/// Gives the programs that are started another `HOME`.
+fn set_home(value: Value, state: &mut State) {
+    state.variables.insert(super::home::NAME.to_owned(), value);
+    state.exported.insert(super::home::NAME.to_owned());
+}
+
 fn after_variables(
     walker: &mut Walker<'_>,
     words: &[Argument],
@@ -105,6 +127,10 @@ fn after_variables(
     {
         let known = Some(value).filter(|_| first.known().is_some());
         super::variables::weigh(walker, name, known);
+        if name == super::home::NAME {
+            let value = known.map(|value| Value::One(vec![Argument::Known(value.to_owned())]));
+            set_home(value.unwrap_or(Value::Unknown), state);
+        }
         rest = after;
     }
     if rest.is_empty() {

@@ -367,6 +367,10 @@ impl<'a> Walker<'a> {
                 super::variables::weigh(self, &assignment.name, value.as_deref());
             }
         }
+        let first = ways.iter().flatten().next();
+        let first = first.and_then(Argument::known).map(str::to_owned);
+        // The words were expanded before this takes effect.
+        let home = self.begin_assignment(&simple.assignments, state);
         let before = state.clone();
         for (index, words) in ways.into_iter().enumerate() {
             if index == 0 {
@@ -376,6 +380,9 @@ impl<'a> Walker<'a> {
                 self.run(words, &input, &mut other);
                 state.join(&other);
             }
+        }
+        if let Some(home) = home {
+            super::home::end_assignment(home, first.as_deref(), state);
         }
     }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use safepoint_authority::{Program, Programs, Role, Surroundings, Understanding, Undo, Where};
@@ -37,6 +38,14 @@ impl Programs for Machine {
             return Program::Other(Path::new(WORKSPACE).join("node_modules/.bin").join(name));
         }
         Program::System(Path::new("/usr/bin").join(name))
+    }
+
+    fn home_variable(&self) -> Option<OsString> {
+        Some(HOME.into())
+    }
+
+    fn home_of(&self, account: &str) -> Option<PathBuf> {
+        (account == "ann").then(|| "/home/ann".into())
     }
 }
 

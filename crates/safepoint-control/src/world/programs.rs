@@ -32,15 +32,17 @@ const SYSTEM: [&str; 13] = [
 /// Finds programs as a shell would.
 pub(crate) struct Search {
     directories: Vec<PathBuf>,
+    home: Option<OsString>,
 }
 
 impl Search {
     /// A search along the `PATH` among these variables.
     pub(crate) fn new(variables: &[(OsString, OsString)]) -> Self {
-        let path = variables.iter().find(|(name, _)| name == "PATH");
-        let directories = path.map(|(_, value)| std::env::split_paths(value).collect());
+        let value = |name: &str| variables.iter().find(|(known, _)| known == name);
+        let directories = value("PATH").map(|(_, value)| std::env::split_paths(value).collect());
         Self {
             directories: directories.unwrap_or_default(),
+            home: value("HOME").map(|(_, value)| value.clone()),
         }
     }
 
@@ -67,6 +69,19 @@ impl Programs for Search {
             Ok(path) => Program::Other(path),
             Err(_) => Program::Missing,
         }
+    }
+
+    fn home_variable(&self) -> Option<OsString> {
+        self.home.clone()
+    }
+
+    fn home_of(&self, account: &str) -> Option<PathBuf> {
+        let users = std::fs::read_to_string("/etc/passwd").ok()?;
+        users.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(':').collect();
+            let home = fields.get(5).filter(|_| fields.first() == Some(&account))?;
+            Some(PathBuf::from(home)).filter(|home| home.is_absolute())
+        })
     }
 }
 

@@ -123,7 +123,7 @@ impl Room {
         Ok(Self {
             control,
             state,
-            own: context.own_places_around(&workspace.root),
+            own: context.guarded_places(&workspace.root),
             place,
             home: crate::world::home_of_user(),
             hold_timeout: context.settings.hold_timeout.value,
@@ -263,9 +263,13 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
     if let Some(home) = crate::world::home_of_user() {
         writable.extend(default_caches(&home, |_| None));
     }
+    let mut hidden = context.own_places_around(&workspace.root);
+    // A hidden file in the workspace would take all new names from the directories on its way.
+    let elsewhere = |file: &PathBuf| file.exists() && !file.starts_with(&workspace.root);
+    hidden.extend(context.store_files().into_iter().filter(elsewhere));
     Fence {
         writable,
-        hidden: context.own_places_around(&workspace.root),
+        hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
     }

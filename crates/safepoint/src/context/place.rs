@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use safepoint_progress::Place;
 use safepoint_state::{Patterns, Provider, Rules, Workspace};
+use safepoint_store::Location;
 
 use super::Context;
 use crate::error::CliError;
@@ -117,6 +118,45 @@ impl Context {
             above = next;
         }
         places
+    }
+
+    /// What nobody but an operator changes: the same places, also by the names that lead to
+    /// them over links, and the files of a store that was put elsewhere.
+    pub(crate) fn guarded_places(&self, root: &Path) -> Vec<PathBuf> {
+        let mut places = self.own_places_around(root);
+        let Paths {
+            config,
+            data,
+            state,
+            runtime,
+        } = &self.paths;
+        let named = [config, data, state, runtime].into_iter().cloned();
+        let named = named.chain(self.store_files());
+        let around = |place: &PathBuf| {
+            let real = std::fs::canonicalize(place);
+            root.starts_with(place) || real.is_ok_and(|real| root.starts_with(real))
+        };
+        for place in named.filter(|place| !around(place)) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// The files of a SQLite store that does not lie with the rest of ours.
+    pub(crate) fn store_files(&self) -> Vec<PathBuf> {
+        let Location::Sqlite(file) = &self.settings.store.value else {
+            return Vec::new();
+        };
+        let file = self.environment.directory.join(file);
+        let file = std::fs::canonicalize(&file).unwrap_or(file);
+        let beside = |end: &str| {
+            let mut name = file.clone().into_os_string();
+            name.push(end);
+            PathBuf::from(name)
+        };
+        ["", "-wal", "-shm", "-journal"].map(beside).to_vec()
     }
 
     /// The workspace: the directory that was named, or the nearest one upwards that is one.
