@@ -695,6 +695,25 @@ fn su_03_a_server_that_is_not_there_is_unreachable() {
 }
 
 #[test]
+fn su_03_a_server_that_accepts_and_says_nothing_is_unreachable_in_time() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for mode in ["disable", "require"] {
+        let address = format!("postgres://me@127.0.0.1:{port}/x?connect_timeout=1&sslmode={mode}");
+        let location: Location = address.parse().unwrap();
+        let start = std::time::Instant::now();
+        let error = open_impatient(&location).unwrap_err();
+        assert!(
+            start.elapsed() < std::time::Duration::from_secs(4),
+            "{mode}"
+        );
+        let cause = error.source().unwrap().to_string();
+        assert!(cause.contains("connect_timeout"), "{cause}");
+        assert_error!(error, Unreachable, location);
+    }
+}
+
+#[test]
 fn su_03_a_database_that_is_not_there_is_unreachable() {
     let room = Room::new(Database::Postgres);
     let address = room.address().replace(&database_name(&room), "not_there");
