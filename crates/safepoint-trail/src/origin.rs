@@ -16,7 +16,7 @@ use crate::stored::{StoredHead, write_head};
 use crate::trail::{LostStore, Surroundings};
 use crate::tree::Frontier;
 use crate::verify::Bad;
-use crate::witness::{self, Witness};
+use crate::witness::{self, Recorded, Witness};
 
 /// The fault points of making a new trail.
 pub(crate) const FAULT_POINTS: [&str; 2] = ["create.key_written", "create.witness_made"];
@@ -97,9 +97,14 @@ impl Log {
         match Witness::open(&directory, &self.key)? {
             Some(witness) => {
                 remember_place(&directory, &place_of(store.location()))?;
-                Ok((witness, Copy::Kept))
+                let copy = witness.copy();
+                Ok((witness, copy))
             }
-            None => Ok((adopt(store, around, &directory, signer)?, Copy::MadeAnew)),
+            None => {
+                let witness = adopt(store, around, &directory, signer)?;
+                let copy = witness.copy();
+                Ok((witness, copy))
+            }
         }
     }
 }
@@ -130,14 +135,17 @@ fn read_key(path: &Path, origin: &str) -> Result<Option<Signer>, TrailError> {
     }
 }
 
-/// Whether the copy outside the database was there.
+/// Since when the copy outside the database has been there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copy {
-    /// It was.
+    /// Since the trail began.
     Kept,
-    /// It was not: this machine has only now made it from the database, so it
+    /// It was missing once, and this machine made it from the database, so it
     /// vouches for nothing that was there before.
-    MadeAnew,
+    MadeAnew {
+        /// How many entries the database had then.
+        since: u64,
+    },
 }
 
 /// The places at which a log was kept, one a line.
@@ -267,7 +275,23 @@ fn adopt(
         if let Some(published) = &published {
             published::check(sql, published, head.size())?;
         }
+        // The head goes into a copy first and its hashes after it, so hashes without a head
+        // are left by whoever took the head away.
+        let hashes = witness::count_hashes(directory)?;
+        if hashes > head.size() {
+            return Err(TrailError::Tampered(Bad::at(
+                head.size(),
+                format!(
+                    "the database has {} entries, and the copy outside has the hashes of {hashes}",
+                    head.size()
+                ),
+            )));
+        }
         let place = place_of(store.location());
+        if head.size() > 0 {
+            durable::create_directory(directory)?;
+            witness::mark_made_anew(directory, head.size(), Recorded::No)?;
+        }
         let witness = Witness::create(directory, key, &place, &empty_head(signer))?;
         witness.advance(&head, |from, take| {
             store.read(|sql| each_leaf_hash(sql, from, head.size(), take))

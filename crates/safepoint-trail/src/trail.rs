@@ -15,7 +15,7 @@ use crate::origin::{self, Copy, Log, Other};
 use crate::redact::Redactor;
 use crate::stored::StoredHead;
 use crate::verify::Bad;
-use crate::witness::Witness;
+use crate::witness::{self, Recorded, Witness};
 use crate::{Actor, Entry, Kind, Stream, TrailError, proof, tree};
 
 /// The tables of the trail.
@@ -156,7 +156,36 @@ impl Trail {
             recorded: Arc::default(),
         };
         trail.record_beginning(around)?;
+        match trail.record_new_copy() {
+            // Nothing is signed on top of it; `verify` says what is wrong.
+            Err(TrailError::Tampered(_)) => {}
+            recorded => recorded?,
+        }
         Ok(trail)
+    }
+
+    /// An entry tells of a copy outside the database that was missing, so that it is still
+    /// known after the next command.
+    fn record_new_copy(&self) -> Result<(), TrailError> {
+        let Some((size, Recorded::No)) = self.witness().made_anew() else {
+            return Ok(());
+        };
+        let draft = Draft {
+            stream: Stream::store(),
+            actor: Actor::safepoint(),
+            kind: Kind::fixed("trail_copy_made_anew").into(),
+            action_id: None,
+            body: serde_json::json!({
+                "size": size,
+                "reason": "the copy outside the database was missing; it vouches for no entry from before",
+            }),
+        };
+        self.append(draft, Durability::Sync)?;
+        Ok(witness::mark_made_anew(
+            self.witness().directory(),
+            size,
+            Recorded::Yes,
+        )?)
     }
 
     /// The first entry of every trail says which log it is.

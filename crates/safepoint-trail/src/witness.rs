@@ -13,6 +13,7 @@
 //! | `head` | two slots of 512 bytes, each a signed head padded with newlines |
 //! | `store` | the address of the store, without password |
 //! | `verifier` | the public key of the log, so that it is missed also where its private key is gone |
+//! | `made_anew` | how many entries the database had when this copy was made from it; absent where it is as old as the trail |
 //! | `cosigned/` | the newest head that each independent witness has cosigned |
 //!
 //! Hashes are written at fixed places before the head that covers them, and
@@ -37,6 +38,7 @@ use safepoint_store::{StoreError, fault};
 
 use crate::head::SignedHead;
 use crate::note::PublicKey;
+use crate::origin::Copy;
 use crate::tree::{self, Frontier, Nodes};
 use crate::verify::Bad;
 
@@ -55,6 +57,43 @@ const VERIFIER: &str = "verifier";
 pub(crate) fn key_in(directory: &Path) -> Option<PublicKey> {
     let text = std::fs::read_to_string(directory.join(VERIFIER)).ok()?;
     text.parse().ok()
+}
+
+/// The file that says that a copy is younger than its trail.
+const MADE_ANEW: &str = "made_anew";
+
+/// Behind the size in that file once the trail has an entry about it.
+const RECORDED: &str = " recorded";
+
+/// Whether the trail has an entry about a copy that was made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    Yes,
+    No,
+}
+
+/// Says of the copy in a directory that it was made when the trail had `size` entries.
+pub(crate) fn mark_made_anew(
+    directory: &Path,
+    size: u64,
+    recorded: Recorded,
+) -> Result<(), StoreError> {
+    let end = match recorded {
+        Recorded::Yes => RECORDED,
+        Recorded::No => "",
+    };
+    let text = format!("{size}{end}\n");
+    durable::write(&directory.join(MADE_ANEW), text.as_bytes(), Access::Private)
+}
+
+/// How many leaf hashes lie in a directory, whether or not it has a head.
+pub(crate) fn count_hashes(directory: &Path) -> Result<u64, StoreError> {
+    let path = directory.join("hashes.0");
+    match std::fs::metadata(&path) {
+        Ok(found) => Ok(found.len() / HASH),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(StoreError::file("read", path, error)),
+    }
 }
 
 /// The files of one log outside the database.
@@ -121,6 +160,26 @@ impl Witness {
             state: Mutex::default(),
             covered: AtomicU64::new(0),
         }))
+    }
+
+    /// Since when this copy has been there.
+    pub(crate) fn copy(&self) -> Copy {
+        match self.made_anew() {
+            Some((since, _)) => Copy::MadeAnew { since },
+            None => Copy::Kept,
+        }
+    }
+
+    /// How many entries the trail had when this copy was made from it, where it is younger.
+    pub(crate) fn made_anew(&self) -> Option<(u64, Recorded)> {
+        let text = std::fs::read_to_string(self.directory.join(MADE_ANEW)).ok()?;
+        let text = text.trim_end();
+        let (size, recorded) = match text.strip_suffix(RECORDED) {
+            Some(size) => (size, Recorded::Yes),
+            None => (text, Recorded::No),
+        };
+        // A file that says nothing that can be read says at least that there is one.
+        Some((size.parse().unwrap_or(0), recorded))
     }
 
     /// Where the files are.

@@ -301,8 +301,30 @@ on_every_store! {
         drop(room.filled_trail(5));
         remove_directory(&room.witnesses());
         let found = verify(&room);
-        assert_eq!((found.first_bad, found.copy), (None, Copy::MadeAnew));
-        assert_eq!(verify(&room).copy, Copy::Kept);
+        let since = 6;
+        assert_eq!((found.first_bad, found.copy), (None, Copy::MadeAnew { since }));
+        // It stays known, and the trail has an entry about it.
+        let found = verify(&room);
+        assert_eq!((found.first_bad, found.copy), (None, Copy::MadeAnew { since }));
+        let last = room.trail().find("6").unwrap();
+        assert_eq!(last.kind.as_str(), "trail_copy_made_anew");
+        assert!(last.body.contains("\"size\":6"), "{}", last.body);
+        assert!(room.trail().find("7").is_err(), "it is recorded once");
+    }
+
+    fn tr_04_a_cut_tail_is_found_though_the_head_outside_was_deleted(room: Room) {
+        let trail = room.filled_trail(10);
+        room.tamper("CREATE TABLE old_entries AS SELECT * FROM trail_entries; CREATE TABLE old_head AS SELECT * FROM trail_head");
+        for number in 0..5 {
+            append(&trail, "stream-1", number);
+        }
+        drop(trail);
+        room.tamper("DELETE FROM trail_entries; INSERT INTO trail_entries SELECT * FROM old_entries; DELETE FROM trail_head; INSERT INTO trail_head SELECT * FROM old_head");
+        let mut logs = std::fs::read_dir(room.witnesses()).unwrap();
+        let head = logs.next().unwrap().unwrap().path().join("head");
+        std::fs::remove_file(head).unwrap();
+        let error = Trail::open(room.store(), &room.surroundings()).unwrap_err();
+        assert!(matches!(error, TrailError::Tampered(_)), "{error}");
     }
 
     fn tr_04_a_missing_large_body_is_found(room: Room) {
@@ -350,7 +372,7 @@ on_every_store! {
         drop(trail);
         // An entry behind the other machine's witness is changed; the head stays genuine.
         let mut entries = room.entries(&room.trail());
-        entries[5] = forged(&forked[5], |entry| entry.body = "{}".into());
+        entries[6] = forged(&forked[6], |entry| entry.body = "{}".into());
         room.rewrite(&entries);
         let trail = Trail::open(room.store(), &other).unwrap();
         let before = room.entries(&trail).len();

@@ -18,8 +18,10 @@ pub(crate) struct Verdict {
     checked: u64,
     /// How many of them the head outside the database covers.
     witnessed: u64,
-    /// `kept`, or `made_anew` where it was missing and vouches for nothing from before.
+    /// `kept`, or `made_anew` where it was missing once and vouches for nothing from before.
     outside_copy: &'static str,
+    /// How many entries there were when the copy was made anew: it vouches for none of them.
+    outside_copy_since: Option<u64>,
     /// The first entry that is not what it was.
     first_bad: Option<FirstBad>,
 }
@@ -43,7 +45,11 @@ impl From<Verification> for Verdict {
             witnessed: found.witnessed,
             outside_copy: match found.copy {
                 Copy::Kept => "kept",
-                Copy::MadeAnew => "made_anew",
+                Copy::MadeAnew { .. } => "made_anew",
+            },
+            outside_copy_since: match found.copy {
+                Copy::Kept => None,
+                Copy::MadeAnew { since } => Some(since),
             },
             first_bad: found.first_bad.map(|bad| FirstBad {
                 seq: bad.seq,
@@ -99,9 +105,12 @@ fn show(verdict: &Verdict) -> String {
     match &verdict.first_bad {
         None => {
             let checked = entries(verdict.checked);
-            let copy = match verdict.outside_copy {
-                "kept" => format!("the copy outside the database covers {}", verdict.witnessed),
-                _ => "the copy outside the database was missing; it was made anew from it now, and vouches for nothing from before".to_owned(),
+            let copy = match verdict.outside_copy_since {
+                None => format!("the copy outside the database covers {}", verdict.witnessed),
+                Some(since) => format!(
+                    "the copy outside the database was missing once; it was made anew when there were {}, and vouches for nothing from before",
+                    entries(since)
+                ),
             };
             format!(
                 "{GOOD}good{GOOD:#}  {checked}: content, chains, tree and signed head\n{FAINT}      {copy}{FAINT:#}\n"
