@@ -216,10 +216,66 @@ fn su_04_ours_leave_a_group_that_has_others() {
 }
 
 #[test]
+fn su_04_comments_are_kept_where_the_client_reads_them() {
+    for before in [
+        "// all of it\n{\n  // one\n  \"a\": 1, // two\n  \"b\": \"// text\" // three\n  /* four\n     five */\n}\n// six\n",
+        "{\n  \"hooks\": { // mine\n    \"BeforeTool\": [\n      // first\n      {\n        \"matcher\": \"write_file\",\n        \"hooks\": [{\"type\": \"command\", \"command\": \"./mine.sh\"}]\n      } // last\n    ] /* end */\n  }, /* of hooks */\n  \"z\": 1\n}\n",
+        "{\"a\": 1 /* one line */}",
+        "{\n  // nothing yet\n}\n",
+        "{ /* nothing\n yet */\n}\n",
+        "{\r\n  \"a\": 1 // one\r\n}\r\n",
+        "{\n  \"hooks\": {\n    // nothing yet\n  }\n}\n",
+        "{\n  \"hooks\": {\n    \"BeforeTool\": [ // none\n    ]\n  }\n}\n",
+    ] {
+        let after = install(Client::Gemini, Some(before), &command()).unwrap();
+        assert!(
+            installed(Client::Gemini, &after).unwrap().complete(),
+            "{after}"
+        );
+        assert_eq!(
+            install(Client::Gemini, Some(&after), &command()).unwrap(),
+            after
+        );
+        for comment in [
+            "// one",
+            "// two",
+            "// three",
+            "four\n     five */",
+            "/* end */",
+            "// last",
+        ] {
+            assert_eq!(before.contains(comment), after.contains(comment), "{after}");
+        }
+        // What is said behind a value stays in its line.
+        for line in ["\"b\": \"// text\", // three\n", "      }, // last\n"] {
+            let there = before.contains(&line.replacen(", //", " //", 1));
+            assert_eq!(there, after.contains(line), "{after}");
+        }
+        assert_eq!(
+            uninstall(Client::Gemini, &after).unwrap().as_deref(),
+            Some(before),
+            "{after}"
+        );
+        let error = install(Client::ClaudeCode, Some(before), &command());
+        assert!(
+            matches!(error, Err(SettingsError::NotJson { .. })),
+            "{before}"
+        );
+    }
+}
+
+#[test]
 fn su_04_a_broken_file_is_refused_with_its_place() {
+    let mine = "{\n  // mine\n  \"a\": 1\n}";
+    let refused = install(Client::Cursor, Some(mine), &command()).unwrap_err();
+    assert!(
+        refused.to_string().contains("line 2, column 3"),
+        "{refused}"
+    );
     for client in JSON {
         for (text, line, column) in [
-            ("{\n  // mine\n  \"a\": 1\n}", 2, 3),
+            ("{\n  / mine\n  \"a\": 1\n}", 2, 3),
+            ("{\n  /* mine\n  \"a\": 1\n}", 2, 3),
             ("{\n  \"a\": 1,\n}", 3, 1),
             ("{\"a\": 1", 1, 8),
             ("{\"a\":1,\"a\":2}", 1, 8),

@@ -1,14 +1,34 @@
 //! A JSON text that is changed in places and kept, byte for byte, everywhere else.
 //!
 //! What is put in stands behind what is there, in the same style, so that taking it out
-//! again leaves the text as it was. Only strict JSON is read: a text with comments is not
-//! changed, because nobody can tell what a comment belongs to.
+//! again leaves the text as it was. Comments are kept where the client reads them; elsewhere
+//! only strict JSON is read, because the client would refuse the rest.
 
 use safepoint_model::json::{self, Limits};
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
 use super::SettingsError;
+use crate::Client;
+
+/// What a client reads in its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    /// JSON and nothing else.
+    Strict,
+    /// JSON with `// …` and `/* … */`, and without trailing commas.
+    Comments,
+}
+
+impl Syntax {
+    /// That of a client's settings. Gemini CLI strips comments before it reads them.
+    pub(crate) const fn of(client: Client) -> Self {
+        match client {
+            Client::Gemini => Self::Comments,
+            _ => Self::Strict,
+        }
+    }
+}
 
 /// One step on the way to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,14 +56,21 @@ struct Node {
 #[derive(Debug)]
 pub(crate) struct Document {
     text: String,
+    /// The text with a blank for each byte of a comment, line ends in comments included.
+    bare: String,
+    syntax: Syntax,
     value: Value,
     root: Node,
 }
 
 impl Document {
     /// Reads a text.
-    pub(crate) fn read(text: &str) -> Result<Self, SettingsError> {
-        let value = json::read(text.as_bytes(), Limits::default()).map_err(|error| {
+    pub(crate) fn read(text: &str, syntax: Syntax) -> Result<Self, SettingsError> {
+        let (plain, bare) = match syntax {
+            Syntax::Strict => (text.to_owned(), text.to_owned()),
+            Syntax::Comments => (blank_comments(text, true), blank_comments(text, false)),
+        };
+        let value = json::read(plain.as_bytes(), Limits::default()).map_err(|error| {
             SettingsError::NotJson {
                 line: error.line,
                 column: error.column,
@@ -51,13 +78,15 @@ impl Document {
             }
         })?;
         let mut scanner = Scanner {
-            text: text.as_bytes(),
+            text: bare.as_bytes(),
             at: 0,
         };
         // What the reader accepted, the scanner can walk.
         let root = scanner.node(None).ok_or(SettingsError::Unreadable)?;
         Ok(Self {
             text: text.to_owned(),
+            bare,
+            syntax,
             value,
             root,
         })
@@ -72,6 +101,17 @@ impl Document {
 
     pub(crate) fn value(&self) -> &Value {
         &self.value
+    }
+
+    /// Whether there is more in it than its value.
+    pub(crate) fn has_comments(&self) -> bool {
+        self.text != self.bare
+    }
+
+    /// Whether there are comments in what stands at `path`.
+    pub(crate) fn has_comments_at(&self, path: &[Step]) -> bool {
+        self.find(path)
+            .is_some_and(|node| self.comments_between(node.value, node.end).is_some())
     }
 
     pub(crate) fn into_text(self) -> String {
@@ -94,19 +134,24 @@ impl Document {
         let unit = self.unit();
         let Some(last) = node.children.last() else {
             let (open, close) = (node.value + 1, node.end.saturating_sub(1));
+            let kept = self.comments_between(open, close).unwrap_or_default();
             let outer = self.line_indent(node.value);
             let inner = format!("{outer}{unit}");
             let entry = named(pretty(value, unit, newline, &inner), " ");
             return self.replaced(
                 open,
                 close,
-                &format!("{newline}{inner}{entry}{newline}{outer}"),
+                &format!("{kept}{newline}{inner}{entry}{newline}{outer}"),
             );
         };
         let entry = match self.own_indent(last.start) {
             Some(indent) => {
                 let entry = named(pretty(value, unit, newline, indent), " ");
-                format!(",{newline}{indent}{entry}")
+                // What is said behind the last one stays with it.
+                let comment = self.comment_behind(last.end);
+                let behind = last.end + comment.len();
+                let new = format!(",{comment}{newline}{indent}{entry}");
+                return self.replaced(last.end, behind, &new);
             }
             None if self.text.contains("\": ") => format!(", {}", named(value.to_string(), " ")),
             None => format!(",{}", named(value.to_string(), "")),
@@ -122,12 +167,57 @@ impl Document {
         let node = siblings.get(index).ok_or(SettingsError::Unreadable)?;
         let before = index.checked_sub(1).and_then(|index| siblings.get(index));
         match (before, siblings.get(index + 1)) {
-            (Some(before), _) => self.replaced(before.end, node.end, ""),
-            (None, Some(next)) => self.replaced(node.start, next.start, ""),
+            (Some(before), _) => {
+                let kept = self.comments_between(before.end, node.start);
+                self.replaced(before.end, node.end, &kept.unwrap_or_default())
+            }
+            (None, Some(next)) => {
+                let kept = self.comments_between(node.end, next.start);
+                let indent = self.own_indent(next.start).unwrap_or(" ");
+                let kept =
+                    kept.map(|kept| format!("{}{}{indent}", kept.trim_start(), self.newline()));
+                self.replaced(node.start, next.start, &kept.unwrap_or_default())
+            }
             (None, None) => {
                 let parent = self.find(parent).ok_or(SettingsError::Unreadable)?;
-                self.replaced(parent.value + 1, parent.end.saturating_sub(1), "")
+                let (open, close) = (parent.value + 1, parent.end.saturating_sub(1));
+                let before = self.comments_between(open, node.start);
+                let after = self.comments_between(node.end, close);
+                let kept = match (before, after) {
+                    (None, None) => String::new(),
+                    (before, _) => {
+                        let after = self.text.get(node.end..close).unwrap_or_default();
+                        format!("{}{after}", before.unwrap_or_default())
+                    }
+                };
+                self.replaced(open, close, &kept)
             }
+        }
+    }
+
+    /// What stands between two places, without the comma and the blanks at its end, where there
+    /// are comments in it.
+    fn comments_between(&self, from: usize, to: usize) -> Option<String> {
+        let (text, bare) = self.text.get(from..to).zip(self.bare.get(from..to))?;
+        if text == bare {
+            return None;
+        }
+        let kept = match bare.find(',') {
+            Some(comma) => format!("{}{}", text.get(..comma)?, text.get(comma + 1..)?),
+            None => text.to_owned(),
+        };
+        Some(kept.trim_end().to_owned())
+    }
+
+    /// The comment that ends the line at `at`, with the blanks before it.
+    fn comment_behind(&self, at: usize) -> &str {
+        let bare = self.bare.get(at..).unwrap_or_default();
+        let line = bare.split(['\r', '\n']).next().unwrap_or_default();
+        let is_blank = line.chars().all(|next| matches!(next, ' ' | '\t'));
+        let text = self.text.get(at..at + line.len()).unwrap_or_default();
+        match is_blank && line.len() < bare.len() {
+            true => text.trim_end(),
+            false => "",
         }
     }
 
@@ -145,7 +235,7 @@ impl Document {
             .get(..from)
             .zip(self.text.get(to..))
             .ok_or(SettingsError::Unreadable)?;
-        Self::read(&format!("{head}{new}{tail}"))
+        Self::read(&format!("{head}{new}{tail}"), self.syntax)
     }
 
     fn newline(&self) -> &'static str {
@@ -181,6 +271,49 @@ impl Document {
         let rest = line.trim_start_matches([' ', '\t']);
         line.strip_suffix(rest).unwrap_or_default()
     }
+}
+
+/// The text with blanks in the place of comments. Places stay the same.
+fn blank_comments(text: &str, keep_lines: bool) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut at = 0;
+    let mut in_text = false;
+    while let Some(&byte) = bytes.get(at) {
+        let end = match (in_text, byte, bytes.get(at + 1)) {
+            (true, b'\\', _) => {
+                at += 2;
+                continue;
+            }
+            (_, b'"', _) => {
+                in_text = !in_text;
+                None
+            }
+            (false, b'/', Some(b'/')) => {
+                let rest = bytes.get(at..).unwrap_or_default();
+                let length = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+                Some(length.map_or(bytes.len(), |length| at + length))
+            }
+            (false, b'/', Some(b'*')) => {
+                let inside = bytes.get(at + 2..).unwrap_or_default();
+                let length = inside.windows(2).position(|pair| pair == b"*/");
+                // One without an end stays, and is refused as what it is.
+                length.map(|length| at + 2 + length + 2)
+            }
+            _ => None,
+        };
+        let Some(end) = end else {
+            at += 1;
+            continue;
+        };
+        for byte in bytes.get_mut(at..end).unwrap_or_default() {
+            if !(keep_lines && *byte == b'\n') {
+                *byte = b' ';
+            }
+        }
+        at = end;
+    }
+    // Whole comments were replaced, and they are whole characters.
+    String::from_utf8(bytes).unwrap_or_default()
 }
 
 fn position(children: &[Node], step: &Step) -> Option<usize> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::lossless::{Document, Step};
+use super::lossless::{Document, Step, Syntax};
 use super::shape::{self, Shape};
 use super::{Installed, SettingsError};
 use crate::Client;
@@ -29,7 +29,11 @@ pub(crate) fn install(
     let Some(existing) = existing else {
         return Ok(fresh());
     };
-    let found = ours(client, shape, &Document::read(existing)?)?;
+    let found = ours(
+        client,
+        shape,
+        &Document::read(existing, Syntax::of(client))?,
+    )?;
     let exact = |event: &&'static str| {
         let mut entries = found.iter().filter(|ours| ours.event == **event);
         let first = entries.next();
@@ -42,11 +46,12 @@ pub(crate) fn install(
     let Some(rest) = uninstall(client, shape, existing)? else {
         return Ok(fresh());
     };
-    let document = Document::read(&rest)?;
+    let document = Document::read(&rest, Syntax::of(client))?;
     if document
         .value()
         .as_object()
         .is_some_and(|root| root.is_empty())
+        && !document.has_comments()
     {
         return Ok(fresh());
     }
@@ -84,7 +89,7 @@ pub(crate) fn uninstall(
     shape: &Shape,
     existing: &str,
 ) -> Result<Option<String>, SettingsError> {
-    let mut document = Document::read(existing)?;
+    let mut document = Document::read(existing, Syntax::of(client))?;
     let mut touched = false;
     // One at a time: each changes the way to the others.
     while let Some(found) = ours(client, shape, &document)?.into_iter().next() {
@@ -95,6 +100,7 @@ pub(crate) fn uninstall(
     let empty = left.is_some_and(|root| {
         root.is_empty() || (shape.version && root.len() == 1 && root.contains_key("version"))
     });
+    let empty = empty && !document.has_comments();
     Ok((!(touched && empty)).then(|| document.into_text()))
 }
 
@@ -112,7 +118,7 @@ fn emptied(document: &Document, mut path: Vec<Step>) -> Vec<Step> {
             Some(Value::Object(fields)) => parent.len() != 1 || fields.len() == 1,
             _ => false,
         };
-        if !alone {
+        if !alone || document.has_comments_at(parent) {
             break;
         }
         path.pop();
@@ -125,7 +131,7 @@ pub(crate) fn installed(
     shape: &Shape,
     existing: &str,
 ) -> Result<Installed, SettingsError> {
-    let document = Document::read(existing)?;
+    let document = Document::read(existing, Syntax::of(client))?;
     let found = ours(client, shape, &document)?;
     let program = found.first().map(|ours| ours.program.clone());
     let mut installed = Installed {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::lossless::{Document, Step};
+use super::lossless::{Document, Step, Syntax};
 use super::{HookCommand, SettingsError};
 
 const LIST: &str = "mcpServers";
@@ -30,7 +30,7 @@ pub fn install_server(
     let Some(existing) = existing.filter(|text| !text.trim().is_empty()) else {
         return Ok(fresh());
     };
-    if Document::read(existing)?
+    if Document::read(existing, Syntax::Strict)?
         .value()
         .pointer("/mcpServers/safepoint")
         == Some(&entry)
@@ -40,7 +40,7 @@ pub fn install_server(
     let Some(rest) = uninstall_server(existing)? else {
         return Ok(fresh());
     };
-    let document = Document::read(&rest)?;
+    let document = Document::read(&rest, Syntax::Strict)?;
     let list = vec![Step::Key(LIST.to_owned())];
     let document = match document.value() {
         Value::Object(root) if root.is_empty() => return Ok(fresh()),
@@ -66,7 +66,7 @@ pub fn install_server(
 
 /// The text without our server. `None`: nothing else is left.
 pub fn uninstall_server(existing: &str) -> Result<Option<String>, SettingsError> {
-    let document = Document::read(existing)?;
+    let document = Document::read(existing, Syntax::Strict)?;
     let servers = document.value().get(LIST).and_then(Value::as_object);
     let Some(servers) = servers.filter(|servers| servers.contains_key(NAME)) else {
         return Ok(Some(existing.to_owned()));
