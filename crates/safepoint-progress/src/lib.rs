@@ -53,7 +53,7 @@ pub use place::{Place, PlaceKind, Seen};
 pub use presence::Presence;
 pub use progress::{Progress, Workspace};
 pub use recover::Recovered;
-pub use verify::{Fault, Subject, Verified};
+pub use verify::{Fault, Subject, Verified, VerifiedFiles};
 pub use violation::{ActionTaken, Violation, Wrong};
 pub use words::UnknownWord;
 

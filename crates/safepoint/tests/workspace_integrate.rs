@@ -1019,6 +1019,36 @@ fn tamper(env: &TestEnv, statements: &str) {
 }
 
 #[test]
+fn pr_16_a_flipped_bit_in_the_stored_files_is_found() {
+    use std::os::unix::fs::PermissionsExt;
+    let (env, root) = project();
+    let (work, place) = apart(&env, &root);
+    change(&place, "notes.txt", "one", "ONE");
+    let record = deliver(&env, &work);
+    let good = env.json(&["workspace", "verify", &work.id]);
+    assert_eq!(
+        (&good["valid"], &good["files_read"]),
+        (&json!(true), &json!(1)),
+        "{good}"
+    );
+    for pack in fs::read_dir(env.objects().join("packs")).unwrap() {
+        let pack = pack.unwrap().path();
+        let mut bytes = fs::read(&pack).unwrap();
+        // Behind the header, in the first object.
+        bytes[60] ^= 1;
+        fs::set_permissions(&pack, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&pack, bytes).unwrap();
+    }
+    let (code, bad) = run(&env, &["workspace", "verify", &work.id]);
+    assert_eq!((code, &bad["valid"]), (1, &json!(false)), "{bad}");
+    assert_eq!(bad["first_bad"]["id"], record["id"], "{bad}");
+    assert!(
+        text(&bad["first_bad"]["reason"]).contains("damaged"),
+        "{bad}"
+    );
+}
+
+#[test]
 fn pr_16_a_tampered_record_is_recorded_and_never_taken_over() {
     let (env, root) = project();
     let (work, place) = apart(&env, &root);

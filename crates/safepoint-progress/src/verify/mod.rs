@@ -9,6 +9,7 @@
 
 mod all;
 mod compare;
+mod files;
 mod marked;
 mod page;
 mod rows;
@@ -29,6 +30,7 @@ use compare::{Compare, MISSING};
 use task::{Signed, verify_task};
 
 pub(crate) use compare::Asked;
+pub use files::VerifiedFiles;
 pub(crate) use told::RecordTold;
 
 words! {

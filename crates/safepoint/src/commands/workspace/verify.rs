@@ -1,7 +1,7 @@
 //! `safepoint workspace verify`.
 
 use safepoint_model::{Exit, text};
-use safepoint_progress::Fault;
+use safepoint_progress::{Fault, VerifiedFiles};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,6 +20,11 @@ pub(crate) struct VerifyReply {
     checked: u64,
     /// How many entries of the trail were compared.
     entries: u64,
+    /// How many checkpoints of files were read and hashed again.
+    files_read: u64,
+    /// How many checkpoints of files are not here: collected after they expired, or kept on
+    /// another machine.
+    files_absent: u64,
     /// The first thing that does not hold.
     #[schemars(with = "Option<FaultDocument>")]
     first_bad: Option<Fault>,
@@ -43,12 +48,23 @@ pub(crate) struct FaultDocument {
 pub(crate) fn run(context: &mut Context, arguments: &One) -> Result<Exit, CliError> {
     let (progress, id) = open(context, &arguments.workspace)?;
     let found = progress.verify(&id)?;
+    let has_files = found.valid
+        && progress
+            .log(&id)?
+            .iter()
+            .any(|record| record.snapshot.is_some());
+    let files = match has_files {
+        true => progress.verify_files(&context.state()?, &id)?,
+        false => VerifiedFiles::default(),
+    };
     let reply = VerifyReply {
         workspace_id: id.to_string(),
-        valid: found.valid,
+        valid: found.valid && files.first_bad.is_none(),
         checked: found.checked,
         entries: found.entries,
-        first_bad: found.first_bad,
+        files_read: files.read,
+        files_absent: files.absent,
+        first_bad: found.first_bad.or(files.first_bad),
     };
     context.console.value(&reply, show)?;
     Ok(match reply.valid {
@@ -62,8 +78,14 @@ fn show(reply: &VerifyReply) -> String {
     match &reply.first_bad {
         None => {
             let entries = count(reply.entries, "entry", "entries");
+            let files = match (reply.files_read, reply.files_absent) {
+                (0, 0) => String::new(),
+                (read, absent) => format!(
+                    "{FAINT}      files: {read} read and hashed again, {absent} not here{FAINT:#}\n"
+                ),
+            };
             format!(
-                "{GOOD}good{GOOD:#}  {checked}: content, proofs and order, as {entries} of the trail tell\n"
+                "{GOOD}good{GOOD:#}  {checked}: content, proofs and order, as {entries} of the trail tell\n{files}"
             )
         }
         Some(bad) => {
