@@ -73,6 +73,13 @@ impl FieldFilter {
     }
 }
 
+impl Query {
+    /// Whether the body of an entry has all the fields that are wanted.
+    pub fn fits_fields(&self, entry: &Entry) -> bool {
+        self.fields.is_empty() || fields_match(self, entry)
+    }
+}
+
 impl Trail {
     /// Hands every entry that `query` fits to `each`, oldest first, until it has had enough.
     pub fn entries<E: From<TrailError>>(
@@ -98,7 +105,7 @@ impl Trail {
                 sql.query(&statement, &borrow(&values), &mut |row| {
                     let entry = read_entry(row)?;
                     (rows, last) = (rows + 1, row.integer(0)?);
-                    if query.fields.is_empty() || fields_match(query, &entry) {
+                    if query.fits_fields(&entry) {
                         flow = each(entry).unwrap_or_else(|error| {
                             stopped = Some(error);
                             Flow::Enough

@@ -117,6 +117,36 @@ fn tr_11_the_audit_has_every_field_of_its_contract() {
 }
 
 #[test]
+fn tr_08_what_undid_an_action_is_listed_with_it() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let done = mutate(&env, &id, "src/a.txt", &edit("Spell it as a number"), &[]).done();
+    let action = text(&done["action_id"]).to_owned();
+    let kinds = |more: &[&str]| -> Vec<String> {
+        let list = [&["trail", "list", "--action", &action], more].concat();
+        let list = env.json(&list);
+        let entries = list["entries"].as_array().unwrap().iter();
+        let seqs: Vec<u64> = entries
+            .clone()
+            .map(|it| it["seq"].as_u64().unwrap())
+            .collect();
+        assert!(seqs.is_sorted(), "{list:#}");
+        entries.map(|it| text(&it["kind"]).to_owned()).collect()
+    };
+    let before = kinds(&[]);
+    assert!(!before.contains(&"undone".to_owned()), "{before:?}");
+    env.json(&["undo", &action]);
+    let undone = [before.clone(), vec!["undone".to_owned()]].concat();
+    assert_eq!(kinds(&[]), undone);
+    env.json(&["redo"]);
+    let redone = [undone, vec!["redone".to_owned()]].concat();
+    assert_eq!(kinds(&[]), redone);
+    assert_eq!(kinds(&["--kind", "undone"]), ["undone"]);
+    assert_eq!(kinds(&["--last", "2"]), ["undone", "redone"]);
+    assert_eq!(kinds(&["--limit", "1"]), before[..1]);
+}
+
+#[test]
 fn tr_11_failed_changes_are_told_like_all_others() {
     let env = some();
     let id = checkpoint(&env, &[]);

@@ -1,12 +1,13 @@
 //! `safepoint trail list`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use safepoint_model::Exit;
 use safepoint_store::Flow;
-use safepoint_trail::{Entry, Query, Trail};
+use safepoint_trail::{Entry, FieldFilter, Query, Trail};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +18,9 @@ use crate::error::CliError;
 
 /// How many entries make a page, where nothing else is asked for.
 const PAGE: u64 = 1_000;
+
+/// The kinds of entries that name the action they undo, or do again.
+const UNDOING: [&str; 3] = ["undone", "redone", "mutation_rolled_back"];
 
 /// Arguments of `trail list`
 #[derive(Debug, clap::Args)]
@@ -51,7 +55,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let mut query = arguments.filter.query(&trail)?;
     query.from = arguments.from;
     if let Some(last) = arguments.last {
-        query.from = trail.newest(&query, last)?;
+        query.from = newest(&trail, &query, last)?;
     }
     let streaming = arguments.follow || context.console.mode == Mode::Ndjson;
     let limit = match arguments.limit {
@@ -124,7 +128,7 @@ fn print_entries(
     })
 }
 
-/// Hands at most `limit` entries over.
+/// Hands at most `limit` entries over: those of the query, and those that undo its action.
 fn each_up_to(
     trail: &Trail,
     query: &Query,
@@ -136,7 +140,7 @@ fn each_up_to(
         last: None,
         next: None,
     };
-    trail.entries(query, |entry| -> Result<Flow, CliError> {
+    let mut hand_over = |entry: Entry| -> Result<Flow, CliError> {
         if count == limit {
             end.next = Some(entry.seq);
             return Ok(Flow::Enough);
@@ -144,8 +148,93 @@ fn each_up_to(
         count += 1;
         end.last = Some(entry.seq);
         each(entry)
+    };
+    let mut undoing = undoing(trail, query)?.into_values().peekable();
+    let mut flow = Flow::More;
+    trail.entries(query, |entry| -> Result<Flow, CliError> {
+        while flow == Flow::More
+            && let Some(other) = undoing.next_if(|other| other.seq < entry.seq)
+        {
+            flow = hand_over(other)?;
+        }
+        if flow == Flow::More {
+            flow = hand_over(entry)?;
+        }
+        Ok(flow)
     })?;
+    while flow == Flow::More
+        && let Some(other) = undoing.next()
+    {
+        flow = hand_over(other)?;
+    }
     Ok(end)
+}
+
+/// The entries that undo the action that is asked for, or do it again: they belong to actions
+/// of their own.
+fn undoing(trail: &Trail, query: &Query) -> Result<BTreeMap<u64, Entry>, CliError> {
+    let mut found = BTreeMap::new();
+    let mut waiting: Vec<String> = query.action.iter().cloned().collect();
+    while let Some(action) = waiting.pop() {
+        let undoes = FieldFilter {
+            path: vec!["undoes".to_owned()],
+            value: action,
+        };
+        for kind in UNDOING {
+            let all = Query {
+                action: None,
+                kind: Some(kind.to_owned()),
+                fields: vec![undoes.clone()],
+                from: 0,
+                ..Query::default()
+            };
+            trail.entries(&all, |entry| -> Result<Flow, CliError> {
+                if let Some(id) = &entry.action_id
+                    && !found.contains_key(&entry.seq)
+                {
+                    waiting.push(id.to_string());
+                    found.insert(entry.seq, entry);
+                }
+                Ok(Flow::More)
+            })?;
+        }
+    }
+    let fits = |entry: &Entry| {
+        entry.seq >= query.from
+            && (query.streams.is_empty() || query.streams.contains(&entry.stream))
+            && query
+                .kind
+                .as_ref()
+                .is_none_or(|kind| entry.kind.as_str() == kind)
+            && query
+                .actor
+                .as_ref()
+                .is_none_or(|actor| entry.actor.as_str() == actor)
+            && query.since.is_none_or(|since| entry.time >= since)
+            && query.until.is_none_or(|until| entry.time < until)
+            && query.fits_fields(entry)
+    };
+    found.retain(|_, entry| fits(entry));
+    Ok(found)
+}
+
+/// The place from which exactly the newest `count` entries are listed.
+fn newest(trail: &Trail, query: &Query, count: usize) -> Result<u64, CliError> {
+    let from = trail.newest(query, count)?;
+    let mut places: BTreeSet<u64> = undoing(trail, query)?.into_keys().collect();
+    if places.is_empty() {
+        return Ok(from);
+    }
+    let newest = Query {
+        from,
+        ..query.clone()
+    };
+    trail.entries(&newest, |entry| -> Result<Flow, CliError> {
+        places.insert(entry.seq);
+        Ok(Flow::More)
+    })?;
+    let first = places.into_iter().rev().take(count).last();
+    Ok(first.unwrap_or(from))
 }
 
 /// Prints what is added, until interrupted.
