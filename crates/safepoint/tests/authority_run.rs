@@ -357,7 +357,7 @@ fn au_27_rules_that_an_agent_exchanges_are_looked_at_first() {
 fn au_27_no_variable_and_no_flag_opens_the_fence_unseen() {
     let env = bare();
     // Not in `/tmp`, which is free for all.
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
     let outside = place.path().to_owned();
     let line = format!("echo x > {}/made\n", outside.display());
     env.write("project/write.sh", &line);

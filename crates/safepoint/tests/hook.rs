@@ -304,7 +304,7 @@ fn su_05_a_failure_is_recorded_as_one() {
 fn su_05_a_line_that_could_write_anywhere_runs_behind_the_fence() {
     let env = plain();
     // Not in `/tmp`, which is free for all.
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
     let outside = place.path();
     let script = format!(
         "echo in > made; echo out > {}/made; exit 3\n",
@@ -496,9 +496,9 @@ fn su_05_a_hook_waits_for_an_operator_if_it_is_told_to() {
 fn su_05_temporary_files_are_no_reason_to_ask() {
     let env = bare();
     // A project that does not lie in a temporary folder itself.
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
     fs::create_dir(place.path().join(".git")).unwrap();
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir_in("/tmp").unwrap();
     let at = |name: &str| scratch.path().join(name).display().to_string();
     fs::write(at("mine"), "mine").unwrap();
     fs::write(place.path().join("kept"), "kept").unwrap();

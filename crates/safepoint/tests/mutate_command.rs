@@ -34,7 +34,7 @@ fn command(argv: &[&str]) -> Value {
 
 /// A file where the fence lets nobody write, and the directory it is in.
 fn outside() -> (tempfile::TempDir, PathBuf) {
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
     let victim = place.path().join("victim");
     fs::write(&victim, "work\n").unwrap();
     (place, victim)

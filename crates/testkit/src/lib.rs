@@ -13,12 +13,14 @@
 
 mod cluster;
 mod env;
+mod outside;
 mod room;
 pub mod tree;
 mod world;
 
 pub use cluster::Cluster;
 pub use env::{Run, TestEnv};
+pub use outside::outside;
 pub use room::{Database, Room, append, draft};
 pub use world::{FixedClock, RealClock, Seeded};
 
