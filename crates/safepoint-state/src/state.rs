@@ -111,6 +111,8 @@ pub struct State {
     pub(crate) trail: Trail,
     pub(crate) around: Surroundings,
     pub(crate) access: Access,
+    /// The session that what is rolled back here belongs to.
+    pub(crate) session: Option<String>,
 }
 
 /// Whether a command changes anything.
@@ -130,6 +132,7 @@ impl State {
             trail,
             around,
             access: Access::Writing,
+            session: None,
         })
     }
 
@@ -137,6 +140,12 @@ impl State {
     #[must_use]
     pub fn with_access(self, access: Access) -> Self {
         Self { access, ..self }
+    }
+
+    /// The same, for a command of an agent in this session.
+    #[must_use]
+    pub fn with_session(self, session: Option<String>) -> Self {
+        Self { session, ..self }
     }
 
     /// The trail that tells of them.

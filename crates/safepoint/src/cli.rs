@@ -240,7 +240,7 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use safepoint_authority::shell::{SAFEPOINT_ASKS, SAFEPOINT_READS};
+    use safepoint_authority::shell::AGENT_COMMANDS;
 
     /// What agents may ask for is written apart from the commands: a name that no command has
     /// means that another one is not known there.
@@ -248,7 +248,7 @@ mod tests {
     fn au_04_what_agents_may_ask_for_are_commands() {
         let mut all = crate::command_line();
         all.build();
-        for known in SAFEPOINT_READS.iter().chain(&SAFEPOINT_ASKS) {
+        for known in AGENT_COMMANDS.iter().map(|command| command.name) {
             let mut words = known.split(' ');
             let found = words.try_fold(&all, |command, word| command.find_subcommand(word));
             let found = found.unwrap_or_else(|| panic!("there is no `{known}`"));

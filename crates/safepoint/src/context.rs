@@ -3,6 +3,8 @@
 mod open;
 mod place;
 
+pub(crate) use place::real_path;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -791,3 +791,63 @@ fn au_25_rules_that_change_while_somebody_waits_void_the_permit() {
     assert_eq!(support::permit_state(&env, &permit).0, "void");
     assert!(!env.project().join("b").exists());
 }
+
+/// What skills teach works inside `run`, and a person's work is asked about.
+#[test]
+fn au_42_an_agent_checkpoints_changes_verifies_and_rolls_back_inside() {
+    let env = bare();
+    env.write("project/a", "content of a\n");
+    env.write("project/b", "content of b\n");
+    let before = env.json(&["checkpoint"]);
+    let before = before["checkpoint"]["id"].as_str().unwrap();
+    env.write("project/b", "a person's\n");
+    agent(
+        &env,
+        &format!(
+            "safepoint=\"{}\"\n\
+             id() {{ grep -o 'chk_[0-9a-z_]*' | head -n 1; }}\n\
+             C=$($safepoint checkpoint --json | id)\n\
+             echo changed > a\n\
+             $safepoint -C . diff $C --name-only > diff\n\
+             $safepoint -C {} rollback $C -- a | cat > /dev/null; echo ${{PIPESTATUS[0]}} > rolled\n\
+             cp a back\n\
+             $safepoint mutate a --checkpoint $C --operation '{{\"type\": \"append\", \"content\": \"more\\n\"}}' \
+               --verify 'grep -q more a' --json > mutated; echo $? > mutate\n\
+             A=$(grep -o 'act_[0-9a-z]*' mutated | head -n 1)\n\
+             $safepoint verify $A > /dev/null; echo $? > verify\n\
+             $safepoint undo $A > /dev/null; echo $? > undo\n\
+             $safepoint redo > /dev/null; echo $? > redo\n\
+             $safepoint audit --since 1h --json | head -c 20 > audit\n\
+             $safepoint log | head -n 1 > log; $safepoint list > list; $safepoint show $C > show\n\
+             $safepoint rollback {before} --json > person; echo $? > asked\n\
+             true",
+            env!("CARGO_BIN_EXE_safepoint"),
+            env.project().display(),
+        ),
+    );
+    let script = fs::read_to_string(env.project().join("agent.sh")).unwrap();
+    env.write(
+        "project/agent.sh",
+        &script.replace("#!/bin/sh", "#!/bin/bash"),
+    );
+    let (code, reply) = run(
+        &env,
+        &["run", "--objective", "try", "--", "bash", "agent.sh"],
+    );
+    assert_eq!(code, 0, "{reply:#}");
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap_or_default();
+    assert!(read("diff").starts_with("a\n"), "{}", read("diff"));
+    assert_eq!(
+        (read("rolled"), read("back")),
+        ("0\n".into(), "content of a\n".into())
+    );
+    let codes = ["mutate", "verify", "undo", "redo"].map(|name| read(name));
+    assert_eq!(codes, ["0\n"; 4], "{}", read("mutated"));
+    assert_eq!(read("a"), "content of a\nmore\n");
+    for name in ["audit", "log", "list", "show"] {
+        assert!(!read(name).is_empty(), "{name}");
+    }
+    assert_eq!(read("asked"), "2\n", "{}", read("person"));
+    assert!(read("person").contains("hld_"), "{}", read("person"));
+    assert_eq!(read("b"), "a person's\n");
+}

@@ -129,12 +129,24 @@ fn su_05_a_gate_stops_a_deletion_and_the_model_is_told_how_to_answer() {
     // It is for the agent: the same client may run it.
     let command = command.replace('…', "it is generated");
     let instead = passes(&claude.asks("t-3", &command));
-    assert_eq!(instead, None, "it must reach the store");
+    assert_reaches_store(instead, &command);
     let words = shlex(&command);
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
     env.json(&words);
     claude.does("t-4", "rm a");
     assert!(!env.project().join("a").exists());
+}
+
+/// The line runs as it is, outside the fence, and as an agent's.
+#[track_caller]
+fn assert_reaches_store(instead: Option<String>, line: &str) {
+    let instead = instead.unwrap();
+    let (marks, rest) = instead.split_once("; ").unwrap();
+    assert!(
+        marks.starts_with("export SAFEPOINT_AGENT=claude-code SAFEPOINT_SESSION=ses_"),
+        "{instead}"
+    );
+    assert_eq!(rest, line);
 }
 
 /// The command that answers, as the model is told it.
@@ -182,7 +194,7 @@ checkpoints:
     let told = denied(&claude.asks("t-1", "touch b"));
     let command = answer_in(&told);
     assert!(command.ends_with(r#"{"agree":true}'"#), "{command}");
-    assert_eq!(passes(&claude.asks("t-2", &command)), None);
+    assert_reaches_store(passes(&claude.asks("t-2", &command)), &command);
     // What is more than the answer is judged.
     denied(&claude.asks("t-3", &format!("{command}; touch b")));
     denied(&claude.asks("t-4", &format!("{command} > b")));
@@ -539,7 +551,8 @@ fn su_05_a_program_is_not_ours_by_its_name() {
         assert!(instead.is_some_and(|it| it.contains(" perform ")), "{line}");
     }
     let ours = env!("CARGO_BIN_EXE_safepoint");
-    assert_eq!(passes(&claude.asks("u-1", &format!("{ours} log"))), None);
+    let line = format!("{ours} log");
+    assert_reaches_store(passes(&claude.asks("u-1", &line)), &line);
     // What is put into it when it runs may be anything.
     let instead = passes(&claude.asks("u-2", &format!("{ours} log $(cat words)")));
     assert!(instead.is_some());
@@ -827,4 +840,209 @@ fn au_30_a_forbidden_attempt_is_denied_and_nothing_more() {
     passes(&claude.says("SessionEnd", json!({"reason": "other"})));
     passes(&Claude::new(&env).asks("t-9", "pwd"));
     assert_eq!(env.json(&["hold", "list"])["total"], 0);
+}
+
+/// Runs a line as the client would after the hook, and tells how it ended.
+fn run_line(claude: &Claude<'_>, id: &str, line: &str) -> std::process::Output {
+    let line = passes(&claude.asks(id, line)).unwrap_or_else(|| line.to_owned());
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", &line]).current_dir(claude.env.project());
+    for (name, value) in claude.env.command(&[]).get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let output = shell.output().unwrap();
+    passes(&claude.after(id, "Bash", json!({"command": line})));
+    output
+}
+
+#[test]
+fn su_05_safepoint_works_inside_lines_that_run_behind_the_fence() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let safepoint = env!("CARGO_BIN_EXE_safepoint");
+    let project = env.project();
+    let says = |id: &str, line: &str| {
+        let output = run_line(&claude, id, line);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {told}");
+        told
+    };
+    claude.does("t-1", "sed -i s/one/ONE/ src/app.py");
+    let shown = says("t-2", &format!("{safepoint} log | head -n 3"));
+    assert!(shown.contains("sed -i"), "{shown}");
+    let shown = says("t-3", &format!("{safepoint} log; git status --short; true"));
+    assert!(shown.contains("sed -i"), "{shown}");
+    let shown = says("t-4", &format!("{safepoint} undo 2>&1 | cat"));
+    assert!(shown.contains("src/app.py"), "{shown}");
+    let app = || fs::read_to_string(project.join("src/app.py")).unwrap();
+    assert_eq!(app(), "one\ntwo\nthree\n");
+    // What it did is in the log once, as what it is.
+    let undone: Vec<Value> = log(&env)
+        .into_iter()
+        .rev()
+        .take(2)
+        .filter(|it| !it["changes"].as_array().unwrap().is_empty())
+        .collect();
+    assert_eq!(undone.len(), 1, "{undone:#?}");
+    assert_eq!(undone[0]["action"], "checkpoint.undo");
+    says("t-5", &format!("{safepoint} redo --json | cat"));
+    assert_eq!(app(), "ONE\ntwo\nthree\n");
+    for (number, words) in [
+        "verify CHK",
+        "show CHK",
+        "diff CHK",
+        "list --json",
+        "audit --since 1h",
+        "status",
+        "rollback CHK --dry-run",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let made = says(
+            &format!("c-{number}"),
+            &format!(
+                "{safepoint} -C {} checkpoint --json | cat",
+                project.display()
+            ),
+        );
+        let made: Value = serde_json::from_str(&made).unwrap();
+        let id = made["checkpoint"]["id"].as_str().unwrap();
+        let words = words.replace("CHK", id);
+        says(
+            &format!("d-{number}"),
+            &format!("{safepoint} {words} 2>&1 | cat"),
+        );
+        says(
+            &format!("e-{number}"),
+            &format!("{safepoint} -C {} {words}", project.display()),
+        );
+    }
+    // The commands that replies print are ones that the agent can run.
+    let made: Value =
+        serde_json::from_str(&says("t-6", &format!("{safepoint} checkpoint --json"))).unwrap();
+    let id = made["checkpoint"]["id"].as_str().unwrap();
+    let operation = r#"{"type": "edit", "changes": [{"old": "two", "new": "TWO"}]}"#;
+    let mutate = format!(
+        "{safepoint} mutate src/app.py --checkpoint {id} --operation '{operation}' --verify 'grep -q TWO src/app.py' --json"
+    );
+    let changed: Value = serde_json::from_str(&says("t-7", &format!("{mutate} | cat"))).unwrap();
+    assert_eq!(app(), "ONE\nTWO\nthree\n");
+    let named = |command: &Value| {
+        let command = command.as_str().unwrap();
+        match command.strip_prefix("safepoint ") {
+            Some(rest) => format!("{safepoint} {rest}"),
+            None => command.to_owned(),
+        }
+    };
+    says("t-8", &named(&changed["rollback_command"]));
+    assert_eq!(app(), "ONE\ntwo\nthree\n");
+    says("t-9", &named(&made["checkpoint"]["restore_command"]));
+    says(
+        "t-10",
+        &format!("{} | cat", named(&made["checkpoint"]["restore_command"])),
+    );
+}
+
+#[test]
+fn su_05_safepoint_inside_a_line_is_an_agent_and_stays_in_its_workspace() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let safepoint = env!("CARGO_BIN_EXE_safepoint");
+    env.write("other/safepoint.yaml", "");
+    env.write("other/file", "before\n");
+    let other = env.root().join("other");
+    let other = other.to_str().unwrap();
+    let theirs = env.json(&["-C", other, "checkpoint"]);
+    let theirs = theirs["checkpoint"]["id"].as_str().unwrap().to_owned();
+    env.write("other/file", "after\n");
+    // A script hides from the hook what it calls; the broker decides.
+    let script = format!(
+        "{safepoint} operator add me; echo $? >> codes\n\
+         {safepoint} -C {other} rollback {theirs}; echo $? >> codes\n\
+         {safepoint} rollback {theirs}; echo $? >> codes\n\
+         {safepoint} --store sqlite:x.db status; echo $? >> codes\n\
+         {safepoint} mutate a --auto-checkpoint --operation @{other}/file; echo $? >> codes\n\
+         {safepoint} checkpoint --reason own; echo $? >> codes\n"
+    );
+    env.write("project/call.sh", &script);
+    claude.does("t-1", "sh call.sh");
+    let codes = fs::read_to_string(env.project().join("codes")).unwrap();
+    assert_eq!(codes, "6\n6\n8\n6\n6\n0\n");
+    assert_eq!(
+        fs::read_to_string(env.root().join("other/file")).unwrap(),
+        "after\n"
+    );
+    // A line that only calls us is the agent's as well, and says so in the trail.
+    claude.does("t-2", &format!("{safepoint} checkpoint --reason direct"));
+    let made = entries(&env, "checkpoint_created");
+    let made = made.last().unwrap();
+    assert_eq!(made["actor"], "agent:claude-code", "{made:#}");
+    assert_eq!(env.json(&["operator", "list"])["operators"], json!([]));
+}
+
+#[test]
+fn su_05_an_agent_rolls_its_own_work_back_and_asks_about_that_of_others() {
+    let env = plain();
+    env.json(&["operator", "add", "ann"]);
+    let claude = Claude::new(&env);
+    let safepoint = env!("CARGO_BIN_EXE_safepoint");
+    let made = |id: &str| {
+        let output = run_line(&claude, id, &format!("{safepoint} checkpoint --json"));
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+        reply["checkpoint"]["id"].as_str().unwrap().to_owned()
+    };
+    let app = || fs::read_to_string(env.project().join("src/app.py")).unwrap();
+    // Its own.
+    let first = made("t-1");
+    claude.does("t-2", "sed -i s/one/ONE/ src/app.py");
+    claude.writes("t-3", "src/new.py", "x\n");
+    claude.does("t-4", &format!("{safepoint} rollback {first}"));
+    assert_eq!(app(), "one\ntwo\nthree\n");
+    // A person's, in another file than the one that is rolled back.
+    let second = made("t-5");
+    claude.does("t-6", "sed -i s/one/ONE/ src/app.py");
+    env.write("project/src/util.py", "x = 2\n");
+    claude.does("t-7", &format!("{safepoint} rollback {second} src/app.py"));
+    assert_eq!(app(), "one\ntwo\nthree\n");
+    // All of it.
+    for (id, line) in [
+        ("t-8", format!("{safepoint} rollback {second} --json")),
+        ("t-9", format!("{safepoint} rollback {second} --json | cat")),
+    ] {
+        let output = run_line(&claude, id, &line);
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(reply["denial"]["code"], "APPROVAL_REQUIRED", "{reply:#}");
+        assert!(reply["denial"]["hold_id"].is_string(), "{reply:#}");
+    }
+    let util = || fs::read_to_string(env.project().join("src/util.py")).unwrap();
+    assert_eq!(util(), "x = 2\n");
+    // With a yes it is done, once.
+    let holds = env.json(&["hold", "list"]);
+    let hold = holds["holds"][0]["hold_id"].as_str().unwrap().to_owned();
+    approve(&env, &hold);
+    let output = run_line(&claude, "t-10", &format!("{safepoint} rollback {second}"));
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(util(), "x = 1\n");
+    // Another session's.
+    let other = Claude {
+        session: "s-2",
+        ..Claude::new(&env)
+    };
+    other.does("u-1", "sed -i s/two/TWO/ src/app.py");
+    let theirs = log(&env).last().unwrap()["action_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let output = run_line(
+        &claude,
+        "t-11",
+        &format!("{safepoint} undo {theirs} --json"),
+    );
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(app(), "one\nTWO\nthree\n");
 }

@@ -50,7 +50,7 @@ mod word;
 
 use crate::deed::{Surroundings, Understanding};
 
-pub use safepoint::{SAFEPOINT_ASKS, SAFEPOINT_READS};
+pub use safepoint::{AGENT_COMMANDS, AgentCommand, AgentReach, AgentUse, agent_command};
 use state::{Argument, State};
 use walk::{Input, Walker};
 

@@ -5,89 +5,165 @@ use super::state::{Argument, State};
 use super::walk::Walker;
 use crate::Role;
 
-/// Commands that only look.
-pub const SAFEPOINT_READS: [&str; 43] = [
-    "atlas check",
-    "atlas replay",
-    "atlas schema",
-    "atlas show",
-    "atlas test",
-    "audit",
-    "completions",
-    "diff",
-    "du",
-    "help",
-    "hold list",
-    "hold show",
-    "list",
-    "log",
-    "man",
-    "notify list",
-    "operator list",
-    "permit list",
-    "permit show",
-    "schema",
-    "session list",
-    "session show",
-    "show",
-    "status",
-    "task list",
-    "task show",
-    "token list",
-    "trail check-bundle",
-    "trail check-proof",
-    "trail head",
-    "trail list",
-    "trail prove",
-    "trail show",
-    "trail verify",
-    "trust list",
-    "workspace final",
-    "workspace head",
-    "workspace list",
-    "workspace log",
-    "workspace show",
-    "workspace signals",
-    "workspace verify",
-    "workspace watch",
+/// What a command of Safepoint does for an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentUse {
+    /// It only looks.
+    Look,
+    /// It is a step of the agent's own work, judged where it gets there.
+    Act,
+}
+
+/// Where a command runs when an agent behind the fence calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentReach {
+    /// Outside: the process that keeps the fence runs it for the agent, in its workspace and
+    /// its session.
+    Outside,
+    /// Nowhere but where the agent is: it reads or writes files that the caller names, starts
+    /// programs, or begins a session under other rules.
+    Inside,
+}
+
+/// A command that agents may call.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentCommand {
+    /// Its words, such as `session answer`.
+    pub name: &'static str,
+    /// What it does.
+    pub kind: AgentUse,
+    /// Where it runs.
+    pub reach: AgentReach,
+}
+
+const fn look(name: &'static str) -> AgentCommand {
+    AgentCommand {
+        name,
+        kind: AgentUse::Look,
+        reach: AgentReach::Outside,
+    }
+}
+
+const fn look_inside(name: &'static str) -> AgentCommand {
+    AgentCommand {
+        reach: AgentReach::Inside,
+        ..look(name)
+    }
+}
+
+const fn act(name: &'static str) -> AgentCommand {
+    AgentCommand {
+        kind: AgentUse::Act,
+        ..look(name)
+    }
+}
+
+const fn act_inside(name: &'static str) -> AgentCommand {
+    AgentCommand {
+        kind: AgentUse::Act,
+        ..look_inside(name)
+    }
+}
+
+/// All commands that agents may call, and the only list of them: hooks, the broker of the
+/// fence and the MCP server read it. Whatever is not here is an operator's: to end a session,
+/// too, since the next one is under other rules.
+pub const AGENT_COMMANDS: &[AgentCommand] = &[
+    look_inside("atlas check"),
+    look_inside("atlas replay"),
+    look_inside("atlas schema"),
+    look_inside("atlas show"),
+    look_inside("atlas test"),
+    look("audit"),
+    look("completions"),
+    look("diff"),
+    look("du"),
+    look("help"),
+    look("hold list"),
+    look("hold show"),
+    look("list"),
+    look("log"),
+    look_inside("man"),
+    look_inside("notify list"),
+    look("operator list"),
+    look("permit list"),
+    look("permit show"),
+    look("schema"),
+    look("session list"),
+    look("session show"),
+    look("show"),
+    look("status"),
+    look("task list"),
+    look("task show"),
+    look_inside("token list"),
+    look_inside("trail check-bundle"),
+    look_inside("trail check-proof"),
+    look("trail head"),
+    look("trail list"),
+    look_inside("trail prove"),
+    look("trail show"),
+    look("trail verify"),
+    look("trust list"),
+    look("workspace final"),
+    look("workspace head"),
+    look("workspace list"),
+    look("workspace log"),
+    look("workspace show"),
+    look("workspace signals"),
+    look("workspace verify"),
+    look("workspace watch"),
+    act("checkpoint"),
+    // It starts what the settings of clients name.
+    act_inside("doctor"),
+    act("exec"),
+    act("hook"),
+    act("mutate"),
+    act("redo"),
+    act("rollback"),
+    act("session access"),
+    act("session answer"),
+    act("session ask"),
+    act("session input"),
+    act("session report"),
+    act("session request"),
+    act_inside("session start"),
+    act("trail note"),
+    act("undo"),
+    act("verify"),
+    // With the token of its workspace; everything else of it is the coordinator's.
+    act("workspace checkpoint"),
+    act("workspace signal"),
 ];
 
-/// Commands of an agent's own work, judged where they get there. Whatever is in neither list is
-/// an operator's: to end a session, too, since the next one is under other rules.
-pub const SAFEPOINT_ASKS: [&str; 18] = [
-    "checkpoint",
-    // It starts what the settings of clients name.
-    "doctor",
-    "exec",
-    "hook",
-    "mutate",
-    "redo",
-    "rollback",
-    "session access",
-    "session answer",
-    "session ask",
-    "session input",
-    "session report",
-    "session request",
-    "session start",
-    "undo",
-    "verify",
-    // With the token of its workspace; everything else of it is the coordinator's.
-    "workspace checkpoint",
-    "workspace signal",
-];
+/// The command that these words begin with, if agents may call it.
+pub fn agent_command(words: &[&str]) -> Option<&'static AgentCommand> {
+    AGENT_COMMANDS.iter().find(|command| {
+        let name: Vec<&str> = command.name.split(' ').collect();
+        words.starts_with(&name)
+    })
+}
 
 /// Options that take no value and change nothing but what is printed.
 const PLAIN: [&str; 6] = ["--json", "-q", "--quiet", "--help", "-h", "--version"];
+
+/// Options that take the next word, and change nothing but where it works and what is printed.
+/// In which directory it may work is decided where it gets there.
+const VALUED: [&str; 3] = ["-C", "--output", "--color"];
 
 /// The words that say what is asked for. They end where an option might take the next word
 /// for its value; one before them, or another store, leaves nothing certain.
 fn certain_words(arguments: &[Argument]) -> Vec<&str> {
     let mut words = Vec::new();
     let mut certain = true;
-    for argument in arguments {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
         match argument.known() {
             Some("--") => break,
+            Some(text) if VALUED.contains(&text) => match arguments.next() {
+                // An unquoted variable could be several words.
+                Some(value) if value.known().is_none() => return vec!["\0"],
+                _ => {}
+            },
             Some(text) if PLAIN.contains(&text) => {}
             Some(text) if text.starts_with("--store") => return vec!["\0"],
             Some(text) if text.starts_with('-') => {
@@ -104,14 +180,6 @@ fn certain_words(arguments: &[Argument]) -> Vec<&str> {
         words.push("\0");
     }
     words
-}
-
-/// Whether the words begin with one of these commands.
-fn is_among(commands: &[&str], words: &[&str]) -> bool {
-    commands.iter().any(|command| {
-        let command: Vec<&str> = command.split(' ').collect();
-        words.starts_with(&command)
-    })
 }
 
 /// The file that what is printed goes to.
@@ -141,14 +209,15 @@ pub(super) fn follow(
     let is_certain = is_known && arguments.iter().all(|word| word.known().is_some());
     let words = certain_words(arguments);
     let is_cut = arguments.iter().any(|word| word.known() == Some("--"));
-    let is_reading = match words.is_empty() {
-        true => !is_cut,
-        false => is_among(&SAFEPOINT_READS, &words),
+    let kind = match words.is_empty() {
+        true if is_cut => None,
+        true => Some(AgentUse::Look),
+        false => agent_command(&words).map(|command| command.kind),
     };
-    let action = match (is_reading, is_among(&SAFEPOINT_ASKS, &words)) {
-        (true, _) if is_certain => READ,
-        (true, _) | (_, true) => EXEC,
-        (false, false) => CONTROL,
+    let action = match kind {
+        Some(AgentUse::Look) if is_certain => READ,
+        Some(_) => EXEC,
+        None => CONTROL,
     };
     let mut deed = actions::deed(
         action,

@@ -25,6 +25,7 @@ mod receive;
 mod recover;
 mod rehearse;
 mod request;
+mod restore;
 mod scratch;
 mod script;
 mod see;
@@ -64,7 +65,7 @@ pub use recover::this_process;
 pub use request::Requested;
 pub use signed::Elsewhere;
 pub use silence::given_up;
-pub use visit::{Finished, client_process};
+pub use visit::{Finished, Performing, client_process};
 pub use word::{Word, signed_word};
 
 use crate::world::{self, Opened};

@@ -1,13 +1,13 @@
 //! Actions that a client carries out itself: how they are told apart, how they end, and
 //! what each of several at once has changed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use safepoint_authority::{Deed, NamedPath, Undo};
 use safepoint_clients::Ended;
 use safepoint_gates::Resolution;
-use safepoint_model::{ActionId, SessionId};
+use safepoint_model::{ActionId, SessionId, Timestamp};
 use safepoint_state::path::TreePath;
 use safepoint_state::{Changed, Company, Errand, Share, StateError};
 use safepoint_store::{Durability, fault};
@@ -41,6 +41,19 @@ pub struct Finished {
     pub changes: Vec<Changed>,
     /// What the gates say to that.
     pub resolution: Option<Resolution>,
+}
+
+/// A line that a client was given leave for, and that is run behind the fence in its place.
+#[derive(Debug)]
+pub struct Performing {
+    /// Its session.
+    pub session_id: SessionId,
+    /// The client.
+    pub client: Option<String>,
+    /// The workspace it works in.
+    pub workspace: PathBuf,
+    /// When it was let through.
+    pub since: Timestamp,
 }
 
 /// The process of the client that has started us, through shells or not.
@@ -157,9 +170,29 @@ impl Passage<'_> {
         Ok(given_up)
     }
 
+    /// For whom a line is about to be run behind the fence.
+    pub fn performing(&self, action: &ActionId) -> Result<Performing, ControlError> {
+        let store = self.control.trail.store();
+        let running: Option<Running> = store.read(|sql| kept::get(sql, action.as_str()))?;
+        let running = running.ok_or_else(|| ControlError::Proposal {
+            reason: "no such action was let through".to_owned(),
+        })?;
+        Ok(Performing {
+            session_id: running.session_id,
+            client: running.visitor.map(|visitor| visitor.client),
+            workspace: running.workspace.into(),
+            since: running.time,
+        })
+    }
+
     /// Runs a line behind the fence that a client was given leave for, once, and says with
-    /// which code it ended.
-    pub fn perform(&self, action: &ActionId, words: &[String]) -> Result<u8, ControlError> {
+    /// which code it ended. At the socket, what it asks of us is done outside.
+    pub fn perform(
+        &self,
+        action: &ActionId,
+        words: &[String],
+        broker: Option<&Path>,
+    ) -> Result<u8, ControlError> {
         let refused = |reason: &str| ControlError::Proposal {
             reason: reason.to_owned(),
         };
@@ -208,6 +241,10 @@ impl Passage<'_> {
             .env_remove("SAFEPOINT_SERVER_TOKEN")
             .env("SAFEPOINT_SESSION", running.session_id.as_str())
             .env("SAFEPOINT_ACTION", running.action_id.as_str());
+        match broker {
+            Some(socket) => command.env("SAFEPOINT_BROKER", socket),
+            None => command.env("SAFEPOINT_FENCED", "1"),
+        };
         fault::point("pass.started");
         let ended = fence
             .spawn(command)
@@ -350,14 +387,15 @@ impl Passage<'_> {
             .into_iter()
             .filter(|other| other.before.is_some())
             .collect();
-        if beside.is_empty() {
+        let called = self.called_meanwhile(running)?;
+        if beside.is_empty() && called.is_empty() {
             return Ok(Share::All);
         }
         let root = &self.workspace.root;
         if let Some(claims) = &running.claims {
             return Ok(Share::Only(in_tree(root, claims)));
         }
-        let mut others = Vec::new();
+        let mut others = called;
         for other in beside {
             match &other.claims {
                 Some(claims) => others.extend(in_tree(root, claims)),
@@ -366,6 +404,23 @@ impl Passage<'_> {
             }
         }
         Ok(Share::Without(others))
+    }
+
+    /// What a line that runs behind the fence has had us roll back, undo or change meanwhile:
+    /// that is recorded already, as an action of its own.
+    fn called_meanwhile(&self, running: &Running) -> Result<Vec<TreePath>, ControlError> {
+        if running.performer.is_none() {
+            return Ok(Vec::new());
+        }
+        let session = running.session_id.as_str();
+        let actions = self.state.actions(&self.workspace.root, MOST_BESIDE)?;
+        let mut paths = Vec::new();
+        for action in actions.iter().take_while(|it| it.time >= running.time) {
+            if action.session.as_deref() == Some(session) && action.id != running.action_id {
+                paths.extend(self.told_by(&action.id)?);
+            }
+        }
+        Ok(paths)
     }
 
     /// What an action that has ended changed.

@@ -126,7 +126,10 @@ impl State {
             id: journal.action.clone(),
             workspace: workspace.root.clone(),
             time: now,
-            session: errand.and_then(|told| told.session.clone()),
+            session: match errand {
+                Some(told) => told.session.clone(),
+                None => self.session.clone(),
+            },
             action: match errand {
                 Some(told) => told.action.clone(),
                 None => format!("checkpoint.{}", journal.verb),

@@ -1,5 +1,6 @@
 //! One file a command: each reads its arguments, asks the crates below, and prints.
 
+pub(crate) mod agents;
 pub(crate) mod atlas;
 pub(crate) mod audit;
 pub(crate) mod checkpoint;

@@ -3,9 +3,11 @@
 
 use std::process::ExitCode;
 
+use safepoint_fence::Listener;
 use safepoint_model::ActionId;
 
 use super::passing::{Flags, Room};
+use super::run::{Broker, BrokerClient};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -25,6 +27,26 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<ExitCo
         suggestion: "only a hook starts this",
     })?;
     let room = Room::open(context, &Flags::of_hook(false))?;
-    let code = room.passage().perform(&action, &arguments.command)?;
-    Ok(ExitCode::from(code))
+    let passage = room.passage();
+    let leave = passage.performing(&action)?;
+    let client = BrokerClient {
+        session: leave.session_id,
+        agent: leave.client.unwrap_or_else(|| "1".to_owned()),
+        root: leave.workspace,
+        since: leave.since,
+        mode: None,
+    };
+    let broker = Broker::new(context, client);
+    // Through this socket the line calls `safepoint`. Without it the line runs all the same.
+    let code = match Listener::bind(&context.paths.runtime) {
+        Ok(listener) => broker.serve_during(&listener, |socket| {
+            passage.perform(&action, &arguments.command, Some(socket))
+        }),
+        Err(error) => {
+            let message = format!("`safepoint` does not work inside this line: {error}");
+            context.console.warn(&message);
+            passage.perform(&action, &arguments.command, None)
+        }
+    };
+    Ok(ExitCode::from(code?))
 }

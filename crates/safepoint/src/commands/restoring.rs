@@ -1,5 +1,7 @@
 //! What `rollback`, `undo` and `redo` share: the reply, the plan, and the key for secrets.
 
+mod ownership;
+
 use std::path::{Path, PathBuf};
 
 use safepoint_model::{Exit, text};
@@ -170,9 +172,14 @@ pub(super) fn run(
         return show_plan(context, state, workspace, goal, &preview, beside);
     }
     let identities = identities(context, identity)?;
+    let leave = ownership::ask_for_leave(context, state, workspace, goal)?;
     let restored = context.console.watching(&progress, || {
         state.restore(workspace, goal, &identities, &progress)
-    })?;
+    });
+    if let Some(leave) = leave {
+        leave.conclude(if restored.is_ok() { "ok" } else { "error" })?;
+    }
+    let restored = restored?;
     let reply = reply(state, goal, &restored, beside)?;
     context.console.value(&reply, show)?;
     for warning in &restored.warnings {

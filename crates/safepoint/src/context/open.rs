@@ -144,7 +144,10 @@ impl Context {
             actor: self.actor()?,
             variables: self.environment.variables(),
         };
-        let state = State::open(trail, around)?.with_access(self.access);
+        let session = self.environment.text("SAFEPOINT_SESSION");
+        let state = State::open(trail, around)?
+            .with_access(self.access)
+            .with_session(session.filter(|_| self.is_agent()));
         let recovered = state.recover()?;
         if self.access == Access::Reading && !self.told_unfinished {
             self.told_unfinished = true;

@@ -161,13 +161,20 @@ impl Context {
 
     /// The workspace: the directory that was named, or the nearest one upwards that is one.
     pub(crate) fn workspace(&self) -> Result<Workspace, CliError> {
+        self.workspace_at(&self.workspace_root()?)
+    }
+
+    fn workspace_root(&self) -> Result<PathBuf, CliError> {
         let start = real_path(&self.directory);
-        let root = if self.directory_is_named {
-            start
-        } else {
-            self.find_workspace(&start)?
-        };
-        self.workspace_at(&root)
+        match self.directory_is_named {
+            true => Ok(start),
+            false => self.find_workspace(&start),
+        }
+    }
+
+    /// Whether an agent calls, through a hook, the fence's broker or an MCP server.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.environment.path("SAFEPOINT_AGENT").is_some()
     }
 
     /// Whether a directory was named with `-C`.
@@ -175,11 +182,16 @@ impl Context {
         self.directory_is_named
     }
 
-    /// Whether a server lets whoever asks have to do with this workspace: only with the
-    /// one that they named, which it has checked. Whoever is at a terminal may with all.
+    /// Whether whoever asks may have to do with this workspace. Over a server: only with the
+    /// one that they named, which it has checked. An agent: only with the one that it works in.
+    /// Whoever is at a terminal may with all.
     pub(crate) fn keep_to(&self, workspace: &Path, what: &'static str) -> Result<(), CliError> {
-        let here = std::fs::canonicalize(&self.directory);
-        match self.served.is_none() || here.is_ok_and(|here| here == workspace) {
+        let may = match (self.served.is_some(), self.is_agent()) {
+            (true, _) => std::fs::canonicalize(&self.directory).is_ok_and(|here| here == workspace),
+            (false, true) => self.workspace_root()? == workspace,
+            (false, false) => true,
+        };
+        match may {
             true => Ok(()),
             false => Err(CliError::NotFound {
                 what,
@@ -216,7 +228,7 @@ impl Context {
                 .state_providers
                 .iter()
                 .filter(|_| self.served.is_none())
-                .filter(|_| self.environment.path("SAFEPOINT_AGENT").is_none())
+                .filter(|_| !self.is_agent())
                 .map(|(name, provider)| {
                     let provider = Provider {
                         capture: provider.capture.clone(),
@@ -258,7 +270,7 @@ impl Context {
 }
 
 /// A path without links, as far as it is there: a directory that was deleted keeps its name.
-fn real_path(path: &Path) -> PathBuf {
+pub(crate) fn real_path(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     for above in path.ancestors() {
         if let Ok(real) = std::fs::canonicalize(above) {

@@ -11,8 +11,8 @@ use safepoint_state::Company;
 
 use super::{Arguments, reason};
 use crate::cli::Cli;
+use crate::commands::agents::check_agent_call;
 use crate::commands::passing::{Flags, Room, Waited, wait};
-use crate::commands::run::is_for_agents;
 use crate::commands::session::deliver;
 use crate::context::Context;
 use crate::error::CliError;
@@ -64,7 +64,7 @@ impl<'a> Visit<'a> {
         let room = self.room(&flags)?;
         let passage = room.passage();
         if self.is_our_own(&passage, call) {
-            return Ok(Reply::Pass { context: None });
+            return self.own_call(&room, &flags, call);
         }
         let mut act = passage.tool(self.heard, call, &self.context.environment.variables())?;
         if let Act::Tool { line, .. } = &mut act
@@ -231,11 +231,30 @@ impl<'a> Visit<'a> {
         let here = &self.heard.directory;
         let variables = self.context.environment.variables();
         let calls = passage.only_calls(&program, line, here, &variables);
+        let root = &passage.workspace.root;
         let mine = |words: &Vec<String>| {
             let rest: Vec<std::ffi::OsString> = words.iter().skip(1).map(Into::into).collect();
-            Cli::try_parse_from(words).is_ok_and(|cli| is_for_agents(&cli, &rest))
+            Cli::try_parse_from(words).is_ok() && check_agent_call(&rest, root, here).is_ok()
         };
         calls.is_some_and(|calls| calls.iter().all(mine))
+    }
+
+    /// Lets such a line go, as this client's and in its session: so it is told from a person's.
+    fn own_call(&self, room: &Room, flags: &Flags, call: &Call) -> Result<Reply, CliError> {
+        let context = None;
+        let (Tool::Shell { line, .. }, true) = (&call.tool, self.can_run_instead(call)) else {
+            return Ok(Reply::Pass { context });
+        };
+        // Behind a fence the process that keeps it does the same.
+        if room.passage().is_within {
+            return Ok(Reply::Pass { context });
+        }
+        let (session, _) = self.session(room, flags)?;
+        let client = self.heard.client.name();
+        Ok(Reply::Instead {
+            line: format!("export SAFEPOINT_AGENT={client} SAFEPOINT_SESSION={session}; {line}"),
+            context,
+        })
     }
 
     /// Everything for the workspace in which this client's session began: one that goes

@@ -10,19 +10,24 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 
+use safepoint_model::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::cli::Global;
+use crate::commands::agents::WORKS_SINCE;
 use crate::commands::form::Words;
+use crate::world::SystemClock;
 
 /// What the trail calls an agent that works through us.
-pub(super) const AGENT: &str = "mcp";
+pub(crate) const AGENT: &str = "mcp";
 
 /// How commands are run.
 pub(super) struct Runner {
     /// The directory they work in, if it was named.
     directory: Option<PathBuf>,
     store: Option<String>,
+    /// When the server was started.
+    since: Timestamp,
 }
 
 /// What came of one.
@@ -38,6 +43,7 @@ impl Runner {
         Self {
             directory: global.directory.clone(),
             store: global.store.clone(),
+            since: SystemClock.now(),
         }
     }
 
@@ -70,6 +76,7 @@ impl Runner {
         let mut child = command
             .args(&words.words)
             .env("SAFEPOINT_AGENT", AGENT)
+            .env(WORKS_SINCE, self.since.to_string())
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -21,7 +21,8 @@ use safepoint_server::mcp::{
 };
 use serde_json::{Map, Value, json};
 
-use self::child::{AGENT, Ran, Runner};
+pub(crate) use self::child::AGENT;
+use self::child::{Ran, Runner};
 use crate::cli::Global;
 use crate::commands::form::{Given, Naming};
 use crate::commands::passing::{Flags, Room};

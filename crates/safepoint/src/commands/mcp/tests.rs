@@ -1,3 +1,4 @@
+use safepoint_authority::shell::{AgentReach, agent_command};
 use serde_json::{Value, json};
 
 use super::table::TOOLS;
@@ -184,6 +185,9 @@ fn su_06_every_tool_is_a_command() {
         ),
         ("status", json!({})),
         ("log", json!({"limit": 3})),
+        ("redo", json!({"dry_run": true})),
+        ("show", json!({"checkpoint_id": "chk_1"})),
+        ("audit", json!({"scope": ["a", "b"], "since": "1h"})),
         ("list", json!({"limit": 3, "automatic": true})),
     ];
     for tool in TOOLS {
@@ -198,7 +202,14 @@ fn su_06_every_tool_is_a_command() {
         let line = ["safepoint", "--json"]
             .map(str::to_owned)
             .into_iter()
-            .chain(words);
+            .chain(words.iter().cloned());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let listed = agent_command(&words).map(|command| command.reach);
+        assert_eq!(
+            listed,
+            Some(AgentReach::Outside),
+            "{tool}: {words:?} is not on the list of what agents may call"
+        );
         if let Err(error) = crate::cli::Cli::try_parse_from(line) {
             assert_eq!(
                 error.kind(),

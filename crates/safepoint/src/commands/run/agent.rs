@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ use safepoint_model::{Exit, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Arguments, broker};
+use super::{Arguments, Broker, BrokerClient, broker};
 use crate::commands::passing::{self, DenialReply, Flags, Room};
 use crate::commands::{exec, notify};
 use crate::console::{Mode, count};
@@ -165,25 +166,23 @@ fn attend(
     if let Some(mode) = flags.mode_word() {
         command.env(broker::CHECKPOINT, mode);
     }
-    if let Some(listener) = &listener {
-        command.env("SAFEPOINT_BROKER", listener.path());
-    }
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let serving = listener.as_ref().map(|listener| {
-            let mode = flags.mode_word();
-            let handler = broker::Handler::new(context, &room.workspace.root, session, mode);
-            let stop = &stop;
-            scope.spawn(move || listener.serve(|call| handler.answer(call), stop))
-        });
-        let started = start(command, passage.fence.as_ref());
-        let ended = started.and_then(|child| wait(child, room, context, session, flags.limit()));
-        stop.store(true, Ordering::Release);
-        if let Some(serving) = serving {
-            let _ = serving.join();
+    let work = |mut command: Command, socket: Option<&Path>| {
+        if let Some(socket) = socket {
+            command.env("SAFEPOINT_BROKER", socket);
         }
-        ended
-    })
+        start(command, passage.fence.as_ref()).and_then(|child| wait(child, room, context, session, flags.limit()))
+    };
+    let Some(listener) = &listener else {
+        return work(command, None);
+    };
+    let client = BrokerClient {
+        session: session.clone(),
+        agent: "1".to_owned(),
+        root: room.workspace.root.clone(),
+        since: room.state.now(),
+        mode: flags.mode_word(),
+    };
+    Broker::new(context, client).serve_during(listener, |socket| work(command, Some(socket)))
 }
 
 fn command(context: &Context, agent: &[String], session: &SessionId) -> Result<Command, CliError> {

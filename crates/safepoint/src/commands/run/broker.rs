@@ -5,14 +5,15 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
-use safepoint_fence::Call;
-use safepoint_model::{Exit, SessionId};
+use safepoint_fence::{Call, Listener};
+use safepoint_model::{Exit, SessionId, Timestamp};
 
 use crate::cli::{Cli, Command};
-use crate::commands::{hold, operator, permit, trust};
+use crate::commands::agents::{WORKS_SINCE, check_agent_call};
 use crate::context::Context;
 use crate::world::Environment;
 
@@ -78,49 +79,57 @@ fn out_of_reach(environment: &Environment, arguments: &[OsString]) -> Option<Exi
     })
 }
 
-/// Answers what the agent asks.
-pub(super) struct Handler {
-    program: PathBuf,
-    session: String,
+/// For whom a broker works, and where.
+pub(crate) struct BrokerClient {
+    /// Its session.
+    pub(crate) session: SessionId,
+    /// What the trail calls it; `1` where that is not known.
+    pub(crate) agent: String,
     /// The workspace: nothing is done for the agent elsewhere.
-    root: PathBuf,
-    store: Option<String>,
+    pub(crate) root: PathBuf,
+    /// Since when what changes in the workspace, and nobody else is known to have changed, is
+    /// its own work.
+    pub(crate) since: Timestamp,
     /// When a person is asked before what the agent does, where `run` was told.
-    mode: Option<&'static str>,
+    pub(crate) mode: Option<&'static str>,
+}
+
+/// Runs what the agent behind the fence asks for, if it is on the list for agents.
+pub(crate) struct Broker {
+    client: BrokerClient,
+    store: Option<String>,
 }
 
 /// The variable that says when a person is asked.
 pub(super) const CHECKPOINT: &str = "SAFEPOINT_CHECKPOINT";
 
-impl Handler {
-    pub(super) fn new(
-        context: &Context,
-        root: &Path,
-        session: &SessionId,
-        mode: Option<&'static str>,
-    ) -> Self {
+impl Broker {
+    pub(crate) fn new(context: &Context, client: BrokerClient) -> Self {
         Self {
-            // The file that runs now, whatever lies under its name.
-            program: "/proc/self/exe".into(),
-            session: session.to_string(),
-            root: root.to_owned(),
+            client,
             store: context.store_given.clone(),
-            mode,
         }
     }
 
+    /// Serves calls at a socket while `work` goes on, which gets its path.
+    pub(crate) fn serve_during<T>(&self, listener: &Listener, work: impl FnOnce(&Path) -> T) -> T {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let serving = scope.spawn(|| listener.serve(|call| self.answer(call), &stop));
+            let done = work(listener.path());
+            stop.store(true, Ordering::Release);
+            // It looks whether it is to stop only now and then, unless somebody calls.
+            let _ = std::os::unix::net::UnixStream::connect(listener.path());
+            let _ = serving.join();
+            done
+        })
+    }
+
     /// Runs it outside the fence, with its own streams, and says how it ended.
-    pub(super) fn answer(&self, call: Call) -> u8 {
-        let words =
-            std::iter::once(OsString::from("safepoint")).chain(call.arguments.iter().cloned());
-        let allowed = Cli::try_parse_from(words).map(|cli| is_for_agents(&cli, &call.arguments));
-        let inside = call.directory.starts_with(&self.root);
-        // What cannot be parsed explains itself, and does nothing.
-        if allowed.is_ok_and(|allowed| !allowed || !inside) {
-            tell(
-                &call,
-                "error: this is not for agents, or not in this place\n",
-            );
+    fn answer(&self, call: Call) -> u8 {
+        let checked = check_agent_call(&call.arguments, &self.client.root, &call.directory);
+        if let Err(refusal) = checked {
+            tell(&call, refusal.message());
             return Exit::Identity as u8;
         }
         match self.run(&call) {
@@ -133,24 +142,26 @@ impl Handler {
     }
 
     fn run(&self, call: &Call) -> std::io::Result<u8> {
+        // The file that runs now, whatever lies under its name.
         #[expect(
             clippy::disallowed_methods,
             reason = "this program again, outside the fence"
         )]
-        let mut command = Process::new(&self.program);
+        let mut command = Process::new("/proc/self/exe");
         command
             .args(&call.arguments)
             .current_dir(&call.directory)
             .env_remove("SAFEPOINT_BROKER")
-            .env("SAFEPOINT_SESSION", &self.session)
-            .env("SAFEPOINT_AGENT", "1")
+            .env("SAFEPOINT_SESSION", self.client.session.as_str())
+            .env("SAFEPOINT_AGENT", &self.client.agent)
+            .env(WORKS_SINCE, self.client.since.to_string())
             .stdin(Stdio::from(call.stdin.try_clone()?))
             .stdout(Stdio::from(call.stdout.try_clone()?))
             .stderr(Stdio::from(call.stderr.try_clone()?));
         if let Some(store) = &self.store {
             command.env("SAFEPOINT_STORE", store);
         }
-        if let Some(mode) = self.mode {
+        if let Some(mode) = self.client.mode {
             command.env(CHECKPOINT, mode);
         }
         let mut child = command.spawn()?;
@@ -167,51 +178,6 @@ impl Handler {
                 return Ok(Exit::Interrupted as u8);
             }
         }
-    }
-}
-
-/// Whether an agent may have this done outside the fence. Whatever is not named is not: a
-/// change with a command or a check in it would run outside, an operator's command decides, and
-/// a file that is named is one that the agent may not be able to read.
-pub(crate) fn is_for_agents(cli: &Cli, words: &[OsString]) -> bool {
-    let elsewhere = cli.global.store.is_some() || cli.global.directory.is_some();
-    let ours = words.iter().take_while(|word| *word != "--");
-    let reaches = ours
-        .map(|word| word.to_string_lossy())
-        .any(|word| word.starts_with('@') || word.contains("=@") || word.starts_with("--session"));
-    if elsewhere || reaches {
-        return false;
-    }
-    match &cli.command {
-        Command::Exec(_)
-        | Command::Hook(_)
-        | Command::Checkpoint(_)
-        | Command::List(_)
-        | Command::Show(_)
-        | Command::Diff(_)
-        | Command::Log(_)
-        | Command::Status
-        | Command::Undo(_)
-        | Command::Redo(_)
-        | Command::Du(_)
-        | Command::Schema(_)
-        | Command::Completions { .. } => true,
-        Command::Session(command) => command.is_for_agents(),
-        Command::Trail(command) => command.is_reading(),
-        Command::Workspace(command) => command.is_for_agents(),
-        Command::Task(command) => command.is_reading(),
-        Command::Hold(command) => {
-            matches!(command, hold::Command::List(_) | hold::Command::Show(_))
-        }
-        Command::Permit(command) => {
-            matches!(
-                command,
-                permit::Command::List { .. } | permit::Command::Show { .. }
-            )
-        }
-        Command::Trust(command) => matches!(command, trust::Command::List),
-        Command::Operator(command) => matches!(command, operator::Command::List),
-        _ => false,
     }
 }
 

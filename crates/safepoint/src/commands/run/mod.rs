@@ -4,7 +4,7 @@ pub(crate) mod agent;
 mod broker;
 pub(crate) mod workflow;
 
-pub(crate) use broker::{hand_over, is_for_agents};
+pub(crate) use broker::{Broker, BrokerClient, hand_over};
 
 use safepoint_model::Exit;
 

@@ -49,23 +49,6 @@ pub(crate) enum Command {
     Deliver,
 }
 
-impl Command {
-    /// Whether it is a step that an agent takes; beginning and ending is not.
-    pub(crate) fn is_for_agents(&self) -> bool {
-        matches!(
-            self,
-            Self::Input(_)
-                | Self::Request(_)
-                | Self::Access(_)
-                | Self::Ask(_)
-                | Self::Answer(_)
-                | Self::Report(_)
-                | Self::Show(_)
-                | Self::List(_)
-        )
-    }
-}
-
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
     match command {
         Command::Start(arguments) => start::run(context, &arguments),

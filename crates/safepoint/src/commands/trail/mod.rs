@@ -59,16 +59,6 @@ pub(crate) enum Command {
     Note(note::Arguments),
 }
 
-impl Command {
-    /// Whether it only looks, and writes nowhere.
-    pub(crate) fn is_reading(&self) -> bool {
-        matches!(
-            self,
-            Self::List(_) | Self::Show(_) | Self::Verify | Self::Head(_)
-        )
-    }
-}
-
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
     match command {
         Command::List(arguments) => list::run(context, &arguments),

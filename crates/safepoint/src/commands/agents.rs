@@ -1,0 +1,179 @@
+//! Which commands are run for an agent outside its fence, and how one is told from a person.
+//!
+//! The list of commands is `AGENT_COMMANDS` in `safepoint-authority`; here is what their
+//! arguments may say. Nothing is run here.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Parser;
+use safepoint_authority::shell::{AgentReach, agent_command};
+
+use crate::cli::Cli;
+use crate::context::real_path;
+
+/// Since when what nobody else is known to have changed is the agent's own work. Only this
+/// program sets it, for what it runs for an agent.
+pub(crate) const WORKS_SINCE: &str = "SAFEPOINT_WORKS_SINCE";
+
+/// Options that name a file, a place, a store or a session: behind them an agent could reach
+/// what its fence keeps from it.
+const REACHING_OPTIONS: [&str; 6] = [
+    "--identity",
+    "--into",
+    "--key",
+    "--out",
+    "--session",
+    "--store",
+];
+
+/// Why a command is not run for an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentRefusal {
+    /// It is an operator's, or one that only runs where the agent is.
+    Command,
+    /// One of its arguments names a file, a store or a session.
+    Argument,
+    /// It would work in another directory than the agent's workspace.
+    Directory,
+}
+
+impl AgentRefusal {
+    /// What the agent is told.
+    pub(crate) fn message(self) -> &'static str {
+        match self {
+            Self::Command => {
+                "error: this is not for agents, or not in this place\n\
+                 hint: `safepoint help` lists the commands; ask a person for what only operators do\n"
+            }
+            Self::Argument => {
+                "error: this is not for agents: an argument names a file, a store or a session\n\
+                 hint: give the value itself, or `-` and the value on standard input\n"
+            }
+            Self::Directory => {
+                "error: this is not for agents, or not in this place: it is outside the workspace\n\
+                 hint: call it from inside the workspace, or name a directory in it with `-C`\n"
+            }
+        }
+    }
+}
+
+/// Says whether an agent that works in `root` may have these words, without the name of the
+/// program, run outside its fence, from `directory`. Words that cannot be parsed explain
+/// themselves, and do nothing.
+pub(crate) fn check_agent_call(
+    words: &[OsString],
+    root: &Path,
+    directory: &Path,
+) -> Result<(), AgentRefusal> {
+    let all = || std::iter::once(OsString::from("safepoint")).chain(words.iter().cloned());
+    let Ok(cli) = Cli::try_parse_from(all()) else {
+        return Ok(());
+    };
+    let name = command_name(all());
+    let name: Vec<&str> = name.iter().map(String::as_str).collect();
+    match agent_command(&name) {
+        Some(command) if command.reach == AgentReach::Outside => {}
+        _ => return Err(AgentRefusal::Command),
+    }
+    let mut ours = words.iter().take_while(|word| *word != "--");
+    if ours.any(|word| names_file(&word.to_string_lossy())) {
+        return Err(AgentRefusal::Argument);
+    }
+    let place = match &cli.global.directory {
+        Some(named) => directory.join(named),
+        None => directory.to_owned(),
+    };
+    match real_path(&place).starts_with(root) {
+        true => Ok(()),
+        false => Err(AgentRefusal::Directory),
+    }
+}
+
+fn names_file(word: &str) -> bool {
+    let reaching = |option: &str| {
+        word.strip_prefix(option)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    let is_name = |name: &str| {
+        let plain = |c: char| c.is_alphanumeric() || "._-/=".contains(c);
+        name.chars().all(plain)
+    };
+    // `@FILE`, `NAME=@FILE` and `--option=NAME=@FILE`, but not a value that has `=@` in it.
+    let is_file = match word.split_once('@') {
+        Some(("", rest)) => rest != "-",
+        Some((name, _)) => name.ends_with('=') && is_name(name),
+        None => false,
+    };
+    is_file || REACHING_OPTIONS.iter().any(|it| reaching(it))
+}
+
+/// The words of the command that a command line names, such as `session`, `answer`.
+fn command_name(words: impl Iterator<Item = OsString>) -> Vec<String> {
+    let mut name = Vec::new();
+    let Ok(matches) = crate::command_line().try_get_matches_from(words) else {
+        return name;
+    };
+    let mut matches = &matches;
+    while let Some((word, below)) = matches.subcommand() {
+        name.push(word.to_owned());
+        matches = below;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    fn checked(line: &str) -> Result<(), AgentRefusal> {
+        check_agent_call(&words(line), Path::new("/usr"), Path::new("/usr/bin"))
+    }
+
+    #[test]
+    fn au_04_what_is_run_for_agents_keeps_to_their_list_and_their_workspace() {
+        for line in [
+            "checkpoint --reason x=@y",
+            "-C /usr rollback chk_1 --json",
+            "-C .. log",
+            "mutate a --checkpoint chk_1 --operation {\"content\":\"a=@b\"}",
+            "mutate a --checkpoint chk_1 --operation - --verify true",
+            "audit --since 1h",
+            "session answer ses_1 gate --answers {}",
+            "log --nonsense",
+        ] {
+            let expected = match line.contains("=@y") {
+                true => Err(AgentRefusal::Argument),
+                false => Ok(()),
+            };
+            assert_eq!(checked(line), expected, "{line}");
+        }
+        for line in [
+            "gc",
+            "operator add me",
+            "session start",
+            "doctor",
+            "install codex",
+        ] {
+            assert_eq!(checked(line), Err(AgentRefusal::Command), "{line}");
+        }
+        for line in [
+            "--store=sqlite:x status",
+            "mutate a --checkpoint chk_1 --operation @/etc/passwd",
+            "checkpoint --state a=@/etc/passwd",
+            "rollback chk_1 --identity key",
+            "exec --session ses_2 -- ls",
+        ] {
+            assert_eq!(checked(line), Err(AgentRefusal::Argument), "{line}");
+        }
+        for line in ["-C / log", "-C /usr/../etc undo", "-C /nowhere undo"] {
+            assert_eq!(checked(line), Err(AgentRefusal::Directory), "{line}");
+        }
+        let outside = check_agent_call(&words("log"), Path::new("/usr"), Path::new("/"));
+        assert_eq!(outside, Err(AgentRefusal::Directory));
+    }
+}
