@@ -10,6 +10,7 @@ mod client;
 mod hear;
 mod heard;
 pub mod settings;
+pub mod skills;
 
 pub use answer::{Reply, Wire, answer, refuse};
 pub use canary::{canary, is_refusal};

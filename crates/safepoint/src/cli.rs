@@ -160,9 +160,9 @@ pub(crate) enum Command {
     Notify(notify::Command),
     /// Answer an agent client before and after it uses a tool; see `safepoint install`
     Hook(hook::Arguments),
-    /// Put Safepoint's hooks into the settings of an agent client
+    /// Put Safepoint's hooks and skills into an agent client
     Install(install::Arguments),
-    /// Take Safepoint's hooks out of the settings of an agent client
+    /// Take Safepoint's hooks and skills out of an agent client
     Uninstall(install::Removal),
     /// Prove that each installed hook denies, and say what is not covered
     Doctor,

@@ -102,8 +102,8 @@ fn su_02_help_names_every_command() {
       token        Say who may ask over a connection, and for what; see `safepoint serve`
       notify       Say who is told what waits, and tell them
       hook         Answer an agent client before and after it uses a tool; see `safepoint install`
-      install      Put Safepoint's hooks into the settings of an agent client
-      uninstall    Take Safepoint's hooks out of the settings of an agent client
+      install      Put Safepoint's hooks and skills into an agent client
+      uninstall    Take Safepoint's hooks and skills out of an agent client
       doctor       Prove that each installed hook denies, and say what is not covered
       mcp          Offer checkpoint, undo and the rest to an agent as tools of an MCP server
       mcp-proxy    Stand in front of an MCP server, and have each use of a tool pass

@@ -247,3 +247,93 @@ fn su_04_codex_is_not_live_before_a_person_trusts_it() {
         "{reply:#}"
     );
 }
+
+const SKILLS: [&str; 4] = [
+    "safepoint-checkpoint",
+    "safepoint-mutate",
+    "safepoint-verify",
+    "safepoint-rollback",
+];
+
+/// Where each client looks for skills, of a person and of a project.
+const SKILL_PLACES: [(&str, &str, &str); 6] = [
+    ("claude-code", ".claude/skills", ".claude/skills"),
+    ("codex", ".codex/skills", ".agents/skills"),
+    ("gemini", ".gemini/skills", ".gemini/skills"),
+    ("copilot", ".copilot/skills", ".github/skills"),
+    ("cursor", ".cursor/skills", ".cursor/skills"),
+    ("opencode", ".config/opencode/skills", ".opencode/skills"),
+];
+
+#[test]
+fn su_04_skills_are_put_in_where_each_client_looks_and_taken_out_again() {
+    let env = person();
+    for (name, user, project) in SKILL_PLACES {
+        let places = [
+            (vec!["install", name], env.root().join("person").join(user)),
+            (
+                vec!["install", name, "--project"],
+                env.project().join(project),
+            ),
+        ];
+        for (words, place) in places {
+            let dry = [words.as_slice(), &["--dry-run"]].concat();
+            let listed = env.json(&dry)["files"].to_string();
+            assert!(!place.exists(), "{name}: a dry run writes nothing");
+            env.json(&words);
+            for skill in SKILLS {
+                let path = place.join(skill).join("SKILL.md");
+                assert!(listed.contains(path.to_str().unwrap()), "{name}: {listed}");
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(text.starts_with(&format!("---\nname: {skill}\n")), "{text}");
+                assert!(text.contains(env!("CARGO_BIN_EXE_safepoint")), "{text}");
+            }
+            let (_, reply) = doctor(&env);
+            let skills = client(&reply, name)["skills"].clone();
+            assert_eq!(skills.as_array().unwrap().len(), SKILLS.len(), "{skills:#}");
+            assert_eq!(skills[0]["state"], "ok", "{skills:#}");
+            assert_eq!(env.json(&words)["changed"], false, "once more is the same");
+            let mut remove = words.clone();
+            remove[0] = "uninstall";
+            env.json(&remove);
+            assert!(!place.exists(), "{name}: nothing is left");
+        }
+    }
+}
+
+#[test]
+fn su_04_a_skill_that_a_person_changed_or_wrote_stays() {
+    let env = person();
+    let place = env.root().join("person/.claude/skills");
+    env.write("person/.claude/skills/mine/SKILL.md", "mine\n");
+    env.write(
+        "person/.claude/skills/safepoint-verify/SKILL.md",
+        "my own\n",
+    );
+    let reply = env.json(&["install", "claude-code"]);
+    let change = |reply: &Value, skill: &str| {
+        let files = reply["files"].as_array().unwrap().clone();
+        let found = files
+            .into_iter()
+            .find(|file| file["path"].as_str().unwrap().contains(skill));
+        found.unwrap()["change"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(change(&reply, "safepoint-verify"), "kept");
+    assert_eq!(change(&reply, "safepoint-mutate"), "created");
+    let mutate = place.join("safepoint-mutate/SKILL.md");
+    let text = fs::read_to_string(&mutate).unwrap();
+    fs::write(&mutate, text.replace("## Rules", "## Our rules")).unwrap();
+    let (_, told) = doctor(&env);
+    assert!(
+        client(&told, "claude-code")["skills"]
+            .to_string()
+            .contains("changed")
+    );
+    let reply = env.json(&["uninstall", "claude-code"]);
+    assert_eq!(change(&reply, "safepoint-verify"), "kept");
+    assert_eq!(change(&reply, "safepoint-mutate"), "kept");
+    assert_eq!(change(&reply, "safepoint-rollback"), "deleted");
+    assert!(mutate.exists() && place.join("mine/SKILL.md").exists());
+    assert!(!place.join("safepoint-rollback").exists());
+    assert!(!place.join("safepoint-checkpoint").exists());
+}

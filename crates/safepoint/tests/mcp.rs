@@ -40,7 +40,7 @@ fn su_06_older_protocols_begin_with_initialize() {
         let (mut rpc, result) = Rpc::initialized(env.command(&["mcp"]), version);
         assert_eq!(result["protocolVersion"], version);
         assert_eq!(result["serverInfo"]["name"], "safepoint");
-        assert_eq!(result["capabilities"], json!({"tools": {}}));
+        assert_eq!(result["capabilities"], json!({"tools": {}, "prompts": {}}));
         assert!(text(&result["instructions"]).contains("checkpoint"));
         assert_eq!(rpc.ask("ping", json!({}))["result"], json!({}));
         let listed = rpc.ask("tools/list", json!({}));
@@ -117,6 +117,28 @@ fn su_06_tools_say_what_they_take_and_give() {
         assert_eq!(hints["openWorldHint"], false);
         assert!(hints["idempotentHint"].is_boolean());
     }
+}
+
+#[test]
+fn su_06_the_skills_are_prompts() {
+    let env = bare();
+    let mut rpc = server(&env);
+    let listed = rpc.ask("prompts/list", json!({}));
+    let prompts = listed["result"]["prompts"].as_array().unwrap().clone();
+    let names: Vec<&str> = prompts.iter().map(|it| text(&it["name"])).collect();
+    let skills = ["checkpoint", "mutate", "verify", "rollback"];
+    assert_eq!(names, skills.map(|name| format!("safepoint-{name}")));
+    for prompt in &prompts {
+        assert!(!text(&prompt["description"]).is_empty());
+        let got = rpc.ask("prompts/get", json!({"name": prompt["name"]}));
+        let message = &got["result"]["messages"][0];
+        assert_eq!(message["role"], "user", "{got:#}");
+        let words = text(&message["content"]["text"]);
+        assert!(words.contains("## Procedure"), "{words}");
+        assert!(words.contains(env!("CARGO_BIN_EXE_safepoint")), "{words}");
+    }
+    let unknown = rpc.ask("prompts/get", json!({"name": "nothing"}));
+    assert!(unknown["error"].is_object(), "{unknown:#}");
 }
 
 /// Every answer is checked against the schema that the tool has published.

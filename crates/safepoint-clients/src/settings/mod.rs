@@ -35,7 +35,7 @@ pub struct HookCommand {
 
 impl HookCommand {
     /// The path as a text that every client can hold.
-    fn text(&self) -> Result<&str, SettingsError> {
+    pub(crate) fn text(&self) -> Result<&str, SettingsError> {
         let text = self
             .program
             .to_str()

@@ -9,6 +9,7 @@ use super::shape::Shape;
 use super::{HookCommand, SettingsError, server};
 use crate::Client;
 use crate::hear::quote;
+use crate::skills::Skill;
 
 const SKILL: &str = include_str!("skill.md");
 
@@ -25,7 +26,7 @@ pub fn plugin(command: &HookCommand) -> Result<Vec<(PathBuf, String)>, SettingsE
     let hooks = json!({"hooks": shape.hooks(Client::ClaudeCode, program)});
     let servers = json!({"mcpServers": {"safepoint": server::entry(program)}});
     let skill = SKILL.replace("PROGRAM", &quote(program));
-    Ok(vec![
+    let mut files = vec![
         (
             PathBuf::from(".claude-plugin/plugin.json"),
             Document::fresh(&manifest),
@@ -33,5 +34,10 @@ pub fn plugin(command: &HookCommand) -> Result<Vec<(PathBuf, String)>, SettingsE
         (PathBuf::from("hooks/hooks.json"), Document::fresh(&hooks)),
         (PathBuf::from(".mcp.json"), Document::fresh(&servers)),
         (PathBuf::from("skills/safepoint/SKILL.md"), skill),
-    ])
+    ];
+    for skill in Skill::all() {
+        let (path, text) = skill.file(command)?;
+        files.push((PathBuf::from("skills").join(path), text));
+    }
+    Ok(files)
 }

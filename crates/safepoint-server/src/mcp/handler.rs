@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-    Tool, ToolAnnotations,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
+    ListToolsResult, PaginatedRequestParams, Prompt, PromptMessage, Role, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{About, Caller, Refused, ToolAnswer, ToolNote, Tools};
+use super::{About, Caller, PromptNote, Refused, ToolAnswer, ToolNote, Tools};
 
 /// The header that names a connection in protocols before 2026-07-28.
 const CONNECTION: &str = "mcp-session-id";
@@ -26,6 +27,7 @@ struct Shared<T> {
     tools: T,
     about: About,
     notes: Vec<ToolNote>,
+    prompts: Vec<PromptNote>,
     /// What changes something happens one by one, in the order in which it was asked for: it
     /// would wait for the lock of the workspace all the same, and in any order.
     turn: Semaphore,
@@ -45,6 +47,7 @@ impl<T: Tools> Handler<T> {
             shared: Arc::new(Shared {
                 about: tools.about(),
                 notes: tools.list(),
+                prompts: tools.prompts(),
                 tools,
                 turn: Semaphore::new(1),
             }),
@@ -96,9 +99,41 @@ impl<T: Tools> ServerHandler for Handler<T> {
         } = &self.shared.about;
         let mut server = Implementation::new(name, version);
         server.title = Some(title.clone());
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities = ServerCapabilities::builder().enable_tools();
+        let capabilities = match self.shared.prompts.is_empty() {
+            true => capabilities.build(),
+            false => capabilities.enable_prompts().build(),
+        };
+        ServerConfig::new(capabilities)
             .with_server_info(server)
             .with_instructions(instructions)
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let prompts = self.shared.prompts.iter();
+        let prompts = prompts
+            .map(|note| Prompt::new(note.name.clone(), Some(note.description.clone()), None));
+        Ok(ListPromptsResult::with_all_items(prompts.collect()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let mut prompts = self.shared.prompts.iter();
+        let note = prompts.find(|note| note.name == request.name);
+        let note = note.ok_or_else(|| {
+            let message = format!("there is no prompt `{}`", request.name);
+            ErrorData::invalid_params(message, None)
+        })?;
+        let message = PromptMessage::new_text(Role::User, note.text.clone());
+        let result = GetPromptResult::new(vec![message]);
+        Ok(result.with_description(note.description.clone()).into())
     }
 
     async fn list_tools(

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 
 pub use http::serve_http;
 pub use stdio::serve_stdio;
-pub use tools::{About, Caller, Hints, Refused, ToolAnswer, ToolNote, Tools};
+pub use tools::{About, Caller, Hints, PromptNote, Refused, ToolAnswer, ToolNote, Tools};
 
 /// The longest message, in bytes.
 const LONGEST_MESSAGE: usize = 16 << 20;

@@ -11,6 +11,11 @@ pub trait Tools: Send + Sync + 'static {
     /// All tools, in the order in which they are shown.
     fn list(&self) -> Vec<ToolNote>;
 
+    /// All prompts, in the order in which they are shown.
+    fn prompts(&self) -> Vec<PromptNote> {
+        Vec::new()
+    }
+
     /// Uses one. What the tool refuses or fails at is an answer, not an error.
     fn call(
         &self,
@@ -48,6 +53,17 @@ pub struct ToolNote {
     pub output: Map<String, Value>,
     /// What a client may expect of it.
     pub hints: Hints,
+}
+
+/// One prompt: a text that a person has their client put before the model.
+#[derive(Clone, Debug)]
+pub struct PromptNote {
+    /// Its name for programs.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The text.
+    pub text: String,
 }
 
 /// What a client may expect of a tool, in the words of the protocol.

@@ -124,6 +124,8 @@ fn command_name(words: impl Iterator<Item = OsString>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use safepoint_clients::skills::Skill;
+
     use super::*;
 
     fn words(line: &str) -> Vec<OsString> {
@@ -175,5 +177,75 @@ mod tests {
         }
         let outside = check_agent_call(&words("log"), Path::new("/usr"), Path::new("/"));
         assert_eq!(outside, Err(AgentRefusal::Directory));
+    }
+
+    /// The command lines of a text, each as its words: what stands between single or double
+    /// quotes is one word, and a redirection ends it.
+    fn command_lines(text: &str) -> Vec<Vec<String>> {
+        let starts = text.match_indices("PROGRAM ");
+        let lines = starts.filter_map(|(start, found)| {
+            let rest = text.get(start + found.len()..)?;
+            let end = rest.find(['\n', '`']).unwrap_or(rest.len());
+            rest.get(..end)
+        });
+        lines
+            .map(|line| split(line.split(" <<").next().unwrap_or(line)))
+            .collect()
+    }
+
+    fn split(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for c in line.chars() {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '\'' | '"') => quote = Some(c),
+                (None, ' ') => words.push(String::new()),
+                (_, c) => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn su_04_every_command_that_a_skill_teaches_parses_and_is_for_agents() {
+        let mut taught = std::collections::BTreeSet::new();
+        for skill in Skill::all() {
+            let lines = command_lines(skill.source);
+            assert!(!lines.is_empty(), "{}", skill.name);
+            for line in lines {
+                let words = line.iter().map(|word| match word.as_str() {
+                    "CHECKPOINT" => "chk_1",
+                    "ACTION" => "act_1",
+                    "TARGET" => "a.txt",
+                    other => other,
+                });
+                let words: Vec<OsString> = words.map(OsString::from).collect();
+                let all = || std::iter::once("safepoint".into()).chain(words.iter().cloned());
+                let parsed = Cli::try_parse_from(all());
+                assert!(parsed.is_ok(), "{}: {line:?}: {parsed:?}", skill.name);
+                let place = Path::new("/usr");
+                assert_eq!(check_agent_call(&words, place, place), Ok(()), "{line:?}");
+                if let Some(place) = words.iter().position(|word| word == "--operation") {
+                    let operation = words[place + 1].to_string_lossy().into_owned();
+                    let read = safepoint_state::mutate::operation::read(operation.as_bytes());
+                    assert!(operation == "-" || read.is_ok(), "{operation}: {read:?}");
+                }
+                taught.extend(command_name(all()).first().cloned());
+            }
+        }
+        for command in [
+            "checkpoint",
+            "mutate",
+            "verify",
+            "diff",
+            "rollback",
+            "undo",
+            "redo",
+            "log",
+        ] {
+            assert!(taught.contains(command), "{command} is taught nowhere");
+        }
     }
 }

@@ -5,7 +5,8 @@ mod canary;
 mod codex;
 
 use safepoint_clients::Client;
-use safepoint_clients::settings::{self, Scope};
+use safepoint_clients::settings::{self, HookCommand, Scope};
+use safepoint_clients::skills::{Skill, is_skill_untouched};
 use safepoint_fence::Strength;
 use safepoint_model::{Exit, text};
 use schemars::JsonSchema;
@@ -37,6 +38,17 @@ struct ClientReply {
     detail: String,
     /// What its hooks cannot see.
     not_covered: Vec<&'static str>,
+    /// The skills that are installed, each by its name, and how it stands: `ok`, `outdated`, or
+    /// `changed` by somebody.
+    skills: Vec<SkillReply>,
+}
+
+/// One installed skill.
+#[derive(Serialize, JsonSchema)]
+struct SkillReply {
+    name: &'static str,
+    path: String,
+    state: &'static str,
 }
 
 /// One thing that was looked at.
@@ -80,6 +92,7 @@ fn examine(context: &Context, client: Client) -> Result<ClientReply, CliError> {
         live: false,
         detail: "no hook of ours is in its settings".to_owned(),
         not_covered: settings::not_covered(client).to_vec(),
+        skills: skills(context, client)?,
     };
     let mut places = install::places(context, client, Scope::Project)?;
     places.extend(install::places(context, client, Scope::User)?);
@@ -126,6 +139,34 @@ fn examine(context: &Context, client: Client) -> Result<ClientReply, CliError> {
         }
     }
     Ok(reply)
+}
+
+/// The skills of a client that are there, those of the project first.
+fn skills(context: &Context, client: Client) -> Result<Vec<SkillReply>, CliError> {
+    let command = HookCommand {
+        program: install::this_program()?,
+    };
+    let mut found = Vec::new();
+    for scope in [Scope::Project, Scope::User] {
+        let directory = install::skills_place(context, client, scope)?;
+        for skill in Skill::all() {
+            let path = directory.join(skill.path());
+            let Ok(text) = std::fs::read_to_string(&path) else {
+                continue;
+            };
+            let same = skill.file(&command).is_ok_and(|(_, ours)| ours == text);
+            found.push(SkillReply {
+                name: skill.name,
+                path: path.display().to_string(),
+                state: match (same, is_skill_untouched(&text)) {
+                    (true, _) => "ok",
+                    (false, true) => "outdated",
+                    (false, false) => "changed",
+                },
+            });
+        }
+    }
+    Ok(found)
 }
 
 /// What switches the hooks off in another file that the client reads here.
@@ -216,6 +257,18 @@ fn git(context: &Context) -> CheckReply {
     )
 }
 
+fn show_skills(client: &ClientReply) -> String {
+    let name = client.client;
+    if client.skills.is_empty() {
+        return format!("  no skills: `safepoint install {name}` puts them in\n");
+    }
+    let names = client.skills.iter().map(|skill| match skill.state {
+        "ok" => skill.name.to_owned(),
+        state => format!("{} ({state})", skill.name),
+    });
+    format!("  skills: {}\n", names.collect::<Vec<_>>().join(", "))
+}
+
 fn show(reply: &DoctorReply) -> String {
     let safe = |words: &str| text::line(words).text;
     let mut shown = String::new();
@@ -231,6 +284,7 @@ fn show(reply: &DoctorReply) -> String {
         ));
         if client.installed {
             shown.push_str(&format!("  {}\n", safe(&client.detail)));
+            shown.push_str(&show_skills(client));
             for what in &client.not_covered {
                 shown.push_str(&format!("  {FAINT}not covered: {what}{FAINT:#}\n"));
             }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use safepoint_clients::settings::SettingsError;
+use safepoint_clients::skills::is_skill_untouched;
 use safepoint_store::durable;
 
 use super::wrong;
@@ -24,6 +25,19 @@ pub(super) struct Change {
     before: Option<String>,
     /// `None`: it goes.
     pub(super) after: Option<String>,
+    /// Whether it has a directory of its own, which goes with it.
+    form: FileForm,
+}
+
+/// What a file is to its client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FileForm {
+    /// Settings, in which others have entries too.
+    Settings,
+    /// A skill, in a directory of its own.
+    Skill,
+    /// A skill that somebody else wrote, or has changed.
+    KeptSkill,
 }
 
 impl Change {
@@ -51,10 +65,27 @@ impl Change {
             path,
             before,
             after,
+            form: FileForm::Settings,
         })
     }
 
+    /// A skill with this text, or without any. One that is not as we wrote it stays as it is.
+    pub(super) fn of_skill(path: PathBuf, after: Option<String>) -> Result<Self, CliError> {
+        let mut change = Self::to(path, after)?;
+        change.form = match &change.before {
+            Some(before) if !is_skill_untouched(before) => FileForm::KeptSkill,
+            _ => FileForm::Skill,
+        };
+        if change.form == FileForm::KeptSkill {
+            change.after.clone_from(&change.before);
+        }
+        Ok(change)
+    }
+
     pub(super) fn kind(&self) -> &'static str {
+        if self.form == FileForm::KeptSkill {
+            return "kept";
+        }
         match (&self.before, &self.after) {
             (None, None) => "unchanged",
             (None, Some(_)) => "created",
@@ -66,6 +97,29 @@ impl Change {
 
     /// Writes it, and says where the file as it was before us is kept.
     pub(super) fn write(&self, keep: Keep) -> Result<Option<PathBuf>, CliError> {
+        match self.form {
+            FileForm::Settings => self.write_settings(keep),
+            FileForm::KeptSkill => Ok(None),
+            FileForm::Skill => self.write_skill().map(|()| None),
+        }
+    }
+
+    fn write_skill(&self) -> Result<(), CliError> {
+        match (&self.after, self.kind()) {
+            (_, "unchanged") => {}
+            (Some(after), _) => put(&self.path, after)?,
+            (None, _) => {
+                durable::remove(&self.path)?;
+                // Its directory, and that of all skills, where nothing else is in them.
+                for directory in self.path.ancestors().skip(1).take(2) {
+                    let _ = std::fs::remove_dir(directory);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_settings(&self, keep: Keep) -> Result<Option<PathBuf>, CliError> {
         let backup = backup_of(&self.path);
         let changes = self.kind() != "unchanged" && keep == Keep::AsItWas;
         let kept = match (&self.before, backup.exists()) {

@@ -6,6 +6,7 @@ mod file;
 use std::path::PathBuf;
 
 use safepoint_clients::settings::{self, HookCommand, Roots, Scope};
+use safepoint_clients::skills::{Skill, skill_directory};
 use safepoint_clients::{Client, settings::home_variable};
 use safepoint_model::{Exit, text};
 use schemars::JsonSchema;
@@ -68,7 +69,8 @@ pub(crate) struct InstallReply {
 #[derive(Serialize, JsonSchema)]
 struct FileReply {
     path: String,
-    /// `created`, `changed`, `unchanged` or `deleted`.
+    /// `created`, `changed`, `unchanged`, `deleted`, or `kept`: somebody else wrote it, or
+    /// changed it since, and it was left as it is.
     change: &'static str,
     /// Where the file as it was before has been kept.
     backup: Option<String>,
@@ -101,6 +103,12 @@ pub(crate) fn install(context: &mut Context, arguments: &Arguments) -> Result<Ex
             })?;
             changes.push(change);
         }
+        let directory = skills_place(context, client, scope(arguments.project))?;
+        for skill in Skill::all() {
+            let file = skill.file(&command);
+            let (path, text) = file.map_err(|error| wrong(&directory, &error))?;
+            changes.push(Change::of_skill(directory.join(path), Some(text))?);
+        }
     }
     tell(context, client, changes, arguments.dry_run, "install")
 }
@@ -114,6 +122,10 @@ pub(crate) fn uninstall(context: &mut Context, arguments: &Removal) -> Result<Ex
             None => Ok(None),
         })?;
         changes.push(change);
+    }
+    let directory = skills_place(context, client, scope(arguments.project))?;
+    for skill in Skill::all() {
+        changes.push(Change::of_skill(directory.join(skill.path()), None)?);
     }
     tell(context, client, changes, arguments.dry_run, "uninstall")
 }
@@ -131,6 +143,27 @@ pub(crate) fn places(
     client: Client,
     scope: Scope,
 ) -> Result<Vec<PathBuf>, CliError> {
+    with_roots(context, client, |roots| {
+        settings::places(client, scope, roots)
+    })
+}
+
+/// Where a client looks for skills.
+pub(crate) fn skills_place(
+    context: &Context,
+    client: Client,
+    scope: Scope,
+) -> Result<PathBuf, CliError> {
+    with_roots(context, client, |roots| {
+        skill_directory(client, scope, roots)
+    })
+}
+
+fn with_roots<T>(
+    context: &Context,
+    client: Client,
+    find: impl FnOnce(Roots<'_>) -> T,
+) -> Result<T, CliError> {
     let home = context.environment.path("HOME");
     let home = home.ok_or_else(|| CliError::Invalid {
         message: "`HOME` is not set".into(),
@@ -138,15 +171,11 @@ pub(crate) fn places(
     })?;
     let project = context.workspace()?.root;
     let own = home_variable(client).and_then(|name| context.environment.path(name));
-    Ok(settings::places(
-        client,
-        scope,
-        Roots {
-            home: &home,
-            project: &project,
-            own: own.as_deref(),
-        },
-    ))
+    Ok(find(Roots {
+        home: &home,
+        project: &project,
+        own: own.as_deref(),
+    }))
 }
 
 /// This program, by the path that will still be right tomorrow.
@@ -190,7 +219,9 @@ fn tell(
     }
     let reply = InstallReply {
         client: client.name(),
-        changed: files.iter().any(|file| file.change != "unchanged"),
+        changed: files
+            .iter()
+            .any(|file| !matches!(file.change, "unchanged" | "kept")),
         dry_run,
         not_covered: match verb {
             "install" => settings::not_covered(client).to_vec(),
@@ -210,6 +241,7 @@ fn show(reply: &InstallReply, client: Client, verb: &str) -> String {
         let would = if reply.dry_run { "would be " } else { "" };
         let word = match file.change {
             "unchanged" => "is as it should be".to_owned(),
+            "kept" => "is not as Safepoint wrote it, and stays as it is".to_owned(),
             change => format!("{would}{change}"),
         };
         shown.push_str(&format!(

@@ -14,10 +14,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use safepoint_clients::settings::HookCommand;
+use safepoint_clients::skills::Skill;
 use safepoint_control::pass::{Act, Stdin, Visitor, this_process};
 use safepoint_model::Exit;
 use safepoint_server::mcp::{
-    About, Caller, Refused, ServeError, ToolAnswer, ToolNote, Tools, serve_http, serve_stdio,
+    About, Caller, PromptNote, Refused, ServeError, ToolAnswer, ToolNote, Tools, serve_http,
+    serve_stdio,
 };
 use serde_json::{Map, Value, json};
 
@@ -130,6 +133,22 @@ impl Tools for Commands {
 
     fn list(&self) -> Vec<ToolNote> {
         notes::notes()
+    }
+
+    /// The skills that `safepoint install` puts into clients, by the same names.
+    fn prompts(&self) -> Vec<PromptNote> {
+        let Ok(program) = crate::world::this_program() else {
+            return Vec::new();
+        };
+        let command = HookCommand { program };
+        let prompt = |skill: Skill| {
+            Some(PromptNote {
+                name: skill.name.to_owned(),
+                description: skill.description.to_owned(),
+                text: skill.text(&command).ok()?,
+            })
+        };
+        Skill::all().filter_map(prompt).collect()
     }
 
     fn call(
