@@ -406,17 +406,16 @@ impl Passage<'_> {
         Ok(Share::Without(others))
     }
 
-    /// What a line that runs behind the fence has had us roll back, undo or change meanwhile:
-    /// that is recorded already, as an action of its own.
+    /// What was recorded meanwhile as an action of its own: a line can have us roll back, undo
+    /// or change something, and that is told already.
     fn called_meanwhile(&self, running: &Running) -> Result<Vec<TreePath>, ControlError> {
-        if running.performer.is_none() {
+        if running.visitor.is_none() {
             return Ok(Vec::new());
         }
-        let session = running.session_id.as_str();
         let actions = self.state.actions(&self.workspace.root, MOST_BESIDE)?;
         let mut paths = Vec::new();
         for action in actions.iter().take_while(|it| it.time >= running.time) {
-            if action.session.as_deref() == Some(session) && action.id != running.action_id {
+            if !action.is_observed() && action.id != running.action_id {
                 paths.extend(self.told_by(&action.id)?);
             }
         }

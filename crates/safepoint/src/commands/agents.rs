@@ -16,6 +16,9 @@ use crate::context::real_path;
 /// program sets it, for what it runs for an agent.
 pub(crate) const WORKS_SINCE: &str = "SAFEPOINT_WORKS_SINCE";
 
+/// What an agent is called whose program nobody knows: one that `run` keeps.
+pub(crate) const KEPT_AGENT: &str = "1";
+
 /// Options that name a file, a place, a store or a session: behind them an agent could reach
 /// what its fence keeps from it.
 const REACHING_OPTIONS: [&str; 6] = [
@@ -189,7 +192,7 @@ mod tests {
             rest.get(..end)
         });
         lines
-            .map(|line| split(line.split(" <<").next().unwrap_or(line)))
+            .map(|line| split(line.split(" < ").next().unwrap_or(line)))
             .collect()
     }
 

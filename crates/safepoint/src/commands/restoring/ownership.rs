@@ -11,7 +11,7 @@ use safepoint_state::{
     Action, Goal, Progress, Selection, State, StateError, Workspace, taken_back,
 };
 
-use crate::commands::agents::WORKS_SINCE;
+use crate::commands::agents::{KEPT_AGENT, WORKS_SINCE};
 use crate::commands::mcp::AGENT as MCP_AGENT;
 use crate::commands::passing::{Flags, Room};
 use crate::commands::session::deliver;
@@ -103,15 +103,19 @@ struct Caller {
 impl Caller {
     fn of(context: &mut Context) -> Result<Self, CliError> {
         let session = context.environment.text("SAFEPOINT_SESSION");
-        // A tool of an MCP server has a session of its own, beside the one of the client's hooks.
-        let is_tool = context.environment.text("SAFEPOINT_AGENT").as_deref() == Some(MCP_AGENT);
-        let of_hooks = match is_tool {
-            true => context.control()?.sessions_of_client()?,
-            false => Vec::new(),
+        let agent = context
+            .environment
+            .text("SAFEPOINT_AGENT")
+            .unwrap_or_default();
+        // A tool of an MCP server, and an agent that `run` keeps, have a session of their own
+        // beside the one of the client's hooks.
+        let of_hooks = match agent.as_str() {
+            MCP_AGENT | KEPT_AGENT => context.control()?.sessions_of_client()?,
+            _ => Vec::new(),
         };
-        // Where hooks tell what the client does, the rest is not its work.
         let since = context.environment.text(WORKS_SINCE);
-        let since = since.filter(|_| of_hooks.is_empty());
+        // Where hooks tell what the client of a server does, the rest is not its work.
+        let since = since.filter(|_| agent != MCP_AGENT || of_hooks.is_empty());
         let mut sessions: BTreeSet<String> = of_hooks.iter().map(ToString::to_string).collect();
         sessions.extend(session.clone());
         Ok(Self {

@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Arguments, Broker, BrokerClient, broker};
+use crate::commands::agents::KEPT_AGENT;
 use crate::commands::passing::{self, DenialReply, Flags, Room};
 use crate::commands::{exec, notify};
 use crate::console::{Mode, count};
@@ -177,7 +178,7 @@ fn attend(
     };
     let client = BrokerClient {
         session: session.clone(),
-        agent: "1".to_owned(),
+        agent: KEPT_AGENT.to_owned(),
         root: room.workspace.root.clone(),
         since: room.state.now(),
         mode: flags.mode_word(),
