@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Only in this project, rather than wherever you work
     #[arg(long)]
     project: bool,
-    /// Write a Claude Code plugin with hooks, tools and a skill into this directory instead
+    /// Write a Claude Code plugin with hooks, tools and skills into this directory instead
     #[arg(long, value_name = "DIR", conflicts_with = "project")]
     plugin: Option<PathBuf>,
     /// Show what would be written, and write nothing
