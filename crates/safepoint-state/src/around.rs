@@ -117,8 +117,10 @@ impl State {
         progress: &Progress,
     ) -> Result<Snapshot, StateError> {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
-        let (capture, size) = self.look_and_keep(workspace, progress)?;
+        // Open until the record is written: `gc` collects what no record refers to.
         let objects = self.objects()?;
+        let (capture, size) = self.look_and_keep(workspace, &objects, progress)?;
+        fault::point("action.looked");
         let latest = self.list(&Selection {
             workspace: Some(workspace.root.clone()),
             limit: Some(1),
@@ -167,8 +169,10 @@ impl State {
         beside: impl FnOnce(&mut Writing<'_>, &[Changed]) -> Result<(), E>,
     ) -> Result<Vec<Changed>, E> {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
-        let (capture, size) = self.look_and_keep(workspace, progress)?;
+        // Open until the record is written: `gc` collects what no record refers to.
         let objects = self.objects()?;
+        let (capture, size) = self.look_and_keep(workspace, &objects, progress)?;
+        fault::point("action.looked");
         let mut after = self.automatic(
             workspace,
             &Scope::everything(),
@@ -266,14 +270,13 @@ impl State {
     pub(crate) fn look_and_keep(
         &self,
         workspace: &Workspace,
+        objects: &crate::objects::Objects,
         progress: &Progress,
     ) -> Result<(Capture, u64), StateError> {
-        let objects = self.objects()?;
-        let validity = self.validity(workspace, &objects)?;
+        let validity = self.validity(workspace, objects)?;
         let everything = Scope::everything();
         let writer = objects.writer();
-        let (capture, source) =
-            self.capture(workspace, &everything, &objects, &writer, progress)?;
+        let (capture, source) = self.capture(workspace, &everything, objects, &writer, progress)?;
         let size = writer.finish()?;
         // A cache that cannot be written makes the next look slower, and nothing else.
         let _ = self.remember(workspace, &everything, validity, &capture, source);

@@ -98,6 +98,9 @@ impl State {
         let writer = objects.writer();
         let (mut capture, source) =
             self.capture(workspace, wanted.scope, &objects, &writer, progress)?;
+        if wanted.origin == Origin::Asked {
+            refuse_unreadable(workspace, &capture)?;
+        }
         let no_files = wanted.scope.is_nothing();
         if wanted.kind == Some(SnapshotType::FileBackup) || no_files {
             capture.git = None;
@@ -366,6 +369,20 @@ pub(crate) fn stash_label(snapshot: &Snapshot) -> String {
 /// The reference under which git has a checkpoint that is in no list of stashes.
 pub(crate) fn git_reference(id: &SnapshotId) -> String {
     format!("refs/safepoint/checkpoints/{id}")
+}
+
+/// Who asks for a checkpoint is told of a file that may not be read, and decides about it. What
+/// is made around an action leaves such a file out: it must not stop the way back.
+fn refuse_unreadable(workspace: &Workspace, capture: &Capture) -> Result<(), StateError> {
+    let mut left_out = capture.scan.left_out.iter();
+    match left_out.find(|one| one.why == crate::left_out::UNREADABLE) {
+        Some(one) => Err(StateError::file(
+            "read",
+            workspace.root.join(crate::path::as_path(&one.path)),
+            std::io::ErrorKind::PermissionDenied,
+        )),
+        None => Ok(()),
+    }
 }
 
 /// What a scope names must be there, before anything is looked at.

@@ -6,6 +6,7 @@
 //! where people put things.
 
 use crate::path;
+use crate::tree::{Entry, Node, same_content};
 
 /// Where inside its git directory a path lies; `None` outside of one.
 pub(crate) fn inside(path: &[u8]) -> Option<&[u8]> {
@@ -58,6 +59,45 @@ fn innermost(inside: &[u8]) -> &[u8] {
 /// Whether a path holds objects, which are only ever added.
 pub(crate) fn is_object(path: &[u8]) -> bool {
     inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"objects"))
+}
+
+/// The paths of objects that a change of a repository lost or damaged: git itself writes an
+/// object once, and removes some only where it has packed them anew. `changes` are a path each,
+/// with what was there before and after.
+pub(crate) fn lost_objects<'c>(
+    changes: impl Iterator<Item = (&'c [u8], Option<&'c Entry>, Option<&'c Entry>)>,
+) -> Vec<&'c [u8]> {
+    let mut lost = Vec::new();
+    for (path, before, after) in changes.filter(|(path, ..)| is_object(path)) {
+        let is_pack = path.ends_with(b".pack");
+        match (
+            before.map(|entry| &entry.node),
+            after.map(|entry| &entry.node),
+        ) {
+            // They were packed, and are in there.
+            (None, Some(Node::File { .. })) if is_pack => return Vec::new(),
+            (Some(before @ Node::File { .. }), after) if !is_about_objects(path) => {
+                if after.is_none_or(|after| !same_content(before, after)) {
+                    lost.push(path);
+                }
+            }
+            _ => {}
+        }
+    }
+    lost
+}
+
+/// Whether a file among the objects is only a list that git makes anew from them.
+fn is_about_objects(path: &[u8]) -> bool {
+    const ENDS: [&[u8]; 5] = [
+        b".bitmap",
+        b".rev",
+        b".mtimes",
+        b".keep",
+        b"multi-pack-index",
+    ];
+    ENDS.iter().any(|end| path.ends_with(end))
+        || inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"objects/info"))
 }
 
 /// Whether a path is what a repository knows of its other work trees: they are not part of

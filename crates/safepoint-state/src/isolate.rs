@@ -210,7 +210,7 @@ impl State {
         let _held = self.hold(&origin.root, Hold::Shared)?;
         // Open until all is written: nothing that was stored for it is collected meanwhile.
         let objects = self.objects()?;
-        let (capture, _) = self.look_and_keep(origin, progress)?;
+        let (capture, _) = self.look_and_keep(origin, &objects, progress)?;
         let reader = objects.reader();
         let writer = objects.writer();
         let files = tree::edit(

@@ -15,6 +15,8 @@ pub const CACHEDIR_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806b
 
 /// What is said of a directory that is left out because of its [`CACHEDIR_TAG`].
 pub const TAGGED: &str = "tagged as a cache (CACHEDIR.TAG)";
+/// Why something that may not be read is left out.
+pub const UNREADABLE: &str = "it may not be read (permission denied)";
 
 /// When a directory of a name is a cache: any of these files tells, and without any the name alone does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,14 @@
 //! Recording a snapshot, and what happened since the one before it.
 
+use std::collections::BTreeSet;
+
 use safepoint_model::{ActionId, Expiry};
 use safepoint_store::Durability;
 use safepoint_trail::Kind;
 use serde_json::json;
 
 use crate::StateError;
+use crate::git_state::{is_stash_list, lost_objects};
 use crate::identity::Marks;
 use crate::part::{self, WantedPart};
 use crate::path::TreePath;
@@ -182,8 +185,16 @@ pub(crate) fn changes_by_action(
         let scope =
             Scope::stored(&before.record.scope)?.narrowed(&Scope::stored(&after.record.scope)?);
         let git = tree::changes(trees, Some(old), Some(new), &scope)?;
+        let lost: BTreeSet<TreePath> = lost_objects(
+            git.iter()
+                .map(|it| (it.path.as_slice(), it.from.as_ref(), it.to.as_ref())),
+        )
+        .into_iter()
+        .map(<[u8]>::to_vec)
+        .collect();
         changes.extend(git.into_iter().filter(|change| {
-            change.kind() != tree::ChangeKind::Time && crate::git_state::is_stash_list(&change.path)
+            change.kind() != tree::ChangeKind::Time && is_stash_list(&change.path)
+                || lost.contains(&change.path)
         }));
     }
     Ok(changes)

@@ -329,7 +329,15 @@ impl Undoing<'_> {
         let moved = undone
             .iter()
             .any(|change| change.kind() != ChangeKind::Time && git_state::is_notable(&change.path));
-        left.was_any |= moved;
+        let lost: BTreeSet<TreePath> = git_state::lost_objects(
+            undone
+                .iter()
+                .map(|it| (it.path.as_slice(), it.to.as_ref(), it.from.as_ref())),
+        )
+        .into_iter()
+        .map(<[u8]>::to_vec)
+        .collect();
+        left.was_any |= moved || !lost.is_empty();
         let mut untouched = true;
         for change in &undone {
             let present = tree::find(self.trees, Some(now), &change.path)?;
@@ -341,7 +349,8 @@ impl Undoing<'_> {
         for change in undone {
             // Nothing but the index and what git keeps for itself goes back only as long as it
             // is exactly what the action left; what a stash consists of is needed in any case.
-            let needed = stashed && git_state::is_object(&change.path);
+            let needed =
+                stashed && git_state::is_object(&change.path) || lost.contains(&change.path);
             if !moved && !untouched && !needed {
                 continue;
             }
@@ -453,7 +462,9 @@ enum Found {
 /// directory, or what git keeps for itself.
 fn is_felt(change: &Change) -> bool {
     if git_state::inside(&change.path).is_some() {
-        let known = git_state::is_notable(&change.path) || git_state::is_stash(&change.path);
+        let known = git_state::is_notable(&change.path)
+            || git_state::is_stash(&change.path)
+            || git_state::is_object(&change.path) && change.to.is_some();
         return known && change.kind() != ChangeKind::Time;
     }
     let modified = |side: &Option<Entry>| side.as_ref().map(|entry| entry.modified);

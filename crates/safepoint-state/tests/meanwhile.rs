@@ -433,3 +433,44 @@ fn st_32_an_edit_made_during_an_undo_is_kept() {
     scene.ours.without(brought.action.as_str(), "undo").unwrap();
     scene.assert_before(&[(&name(30), Some(text("before") + EDIT))]);
 }
+
+/// What an action has stored and not yet recorded nobody can collect: the object store is held
+/// from the look until the record is written.
+#[test]
+fn st_41_the_object_store_is_held_between_a_look_and_its_record() {
+    let bench = Bench::new(41);
+    let place = bench.place("project");
+    place.write("file", "before");
+    let looks = std::rc::Rc::new(std::cell::Cell::new(0));
+    let (root, seen) = (bench.root.clone(), std::rc::Rc::clone(&looks));
+    fault::disturbed(move |point| {
+        if point != "action.looked" {
+            return;
+        }
+        seen.set(seen.get() + 1);
+        let stores = fs::read_dir(root.join("data/objects")).unwrap();
+        for store in stores.map(|store| store.unwrap().path()) {
+            let lock = fs::File::open(store.join("lock")).unwrap();
+            assert!(lock.try_lock().is_err(), "`gc` could run now");
+        }
+    });
+    let id = ActionId::generate(&Seeded::new(1)).unwrap();
+    let (state, progress, workspace) = (&bench.state, Progress::default(), &place.workspace);
+    let alone = safepoint_state::Company::Alone;
+    let before = state.before(workspace, &id, alone, &progress).unwrap();
+    place.write("file", "after");
+    let errand = Errand {
+        id,
+        session: None,
+        action: "process.exec".to_owned(),
+        summary: "a test".to_owned(),
+        decision: "allow".to_owned(),
+    };
+    let share = safepoint_state::Share::All;
+    let beside = |_: &mut safepoint_trail::Writing<'_>, _: &[_]| Ok::<(), StateError>(());
+    state
+        .after(workspace, &before, &errand, "ok", &share, &progress, beside)
+        .unwrap();
+    fault::undisturbed();
+    assert_eq!(looks.get(), 2);
+}

@@ -218,6 +218,8 @@ const AFTER: &[&str] = &[
 ];
 const RECOVERY: &[&str] = &["recover.begun", "recover.planned"];
 const COLLECTION: &[&str] = &["collect.recorded", "collect.packed", "collect.indexed"];
+/// The point of an action that has been looked at; `meanwhile.rs` of `safepoint-state` is there.
+const ACTION: &[&str] = &["action.looked"];
 /// The points of sharing objects; `teams.rs` kills there.
 const SHARED: &[&str] = &["objects.uploaded", "objects.shared"];
 
@@ -245,7 +247,7 @@ fn st_32_every_fault_point_is_exercised() {
     let mut known = BTreeSet::new();
     let mutation = points::MUTATION; // `mutate_crash.rs` kills there
     for list in [
-        CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE, APART, SHARED, mutation,
+        CHECKPOINT, BEFORE, AFTER, RECOVERY, COLLECTION, STORE, APART, SHARED, ACTION, mutation,
     ] {
         known.extend(list.iter().map(|point| (*point).to_owned()));
     }

@@ -188,6 +188,84 @@ fn st_40_a_file_that_may_not_be_read_is_named() {
     assert_eq!(run_bound(&env, &["checkpoint"]).code, 0);
 }
 
+/// Runs a command as an action of somebody whom permissions bind.
+#[track_caller]
+fn exec_bound(env: &TestEnv, words: &[&str]) -> String {
+    let words = [&["exec", "--no-tui", "--json", "--"], words].concat();
+    let run = run_bound(env, &words);
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reply["outcome"], "ok", "{reply}");
+    reply["action_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn st_35_a_file_made_unreadable_does_not_stop_the_way_back() {
+    let env = env();
+    let a = env.write("project/a.txt", "a\n");
+    env.write("project/b.txt", "b\n");
+    env.write("project/close.sh", "echo x > b.txt; chmod 000 a.txt\n");
+    let checkpoint = run_bound(&env, &["checkpoint", "--json"]);
+    let checkpoint: Value = serde_json::from_str(&checkpoint.stdout).unwrap();
+    let id = checkpoint["checkpoint_id"].as_str().unwrap();
+    let mode = || a.metadata().unwrap().permissions().mode() & 0o777;
+    let known = mode();
+    let action = exec_bound(&env, &["sh", "close.sh"]);
+    assert_eq!(mode(), 0);
+    let log = run_bound(&env, &["log", "--json"]);
+    let log: Value = serde_json::from_str(&log.stdout).unwrap();
+    assert_eq!(log["actions"][0]["action_id"], action.as_str(), "{log:#}");
+    let changes = log["actions"][0]["changes"].to_string();
+    assert!(
+        changes.contains("a.txt") && changes.contains("b.txt"),
+        "{changes}"
+    );
+    let undone = run_bound(&env, &["undo", "--json"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!(
+        (mode(), fs::read_to_string(&a).unwrap()),
+        (known, "a\n".to_owned())
+    );
+    assert_eq!(
+        fs::read_to_string(env.project().join("b.txt")).unwrap(),
+        "b\n"
+    );
+    // So does rolling everything back.
+    exec_bound(&env, &["sh", "close.sh"]);
+    let back = run_bound(&env, &["rollback", id, "--json"]);
+    assert_eq!(back.code, 0, "{back:?}");
+    assert_eq!(
+        (mode(), fs::read_to_string(&a).unwrap()),
+        (known, "a\n".to_owned())
+    );
+}
+
+#[test]
+fn st_35_a_directory_nested_without_end_does_not_stop_the_way_back() {
+    let env = env();
+    let b = env.write("project/b.txt", "b\n");
+    let deep = "echo x > b.txt; i=0\nwhile [ $i -lt 1200 ]; do mkdir d; cd d; i=$((i+1)); done\n";
+    env.write("project/deep.sh", deep);
+    let id = env.json(&["checkpoint"])["checkpoint_id"].clone();
+    let run = env.run(&["exec", "--no-tui", "--json", "--", "sh", "deep.sh"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let log = env.json(&["log"]);
+    let changes = log["actions"][0]["changes"].to_string();
+    assert!(changes.contains("b.txt"), "{log:#}");
+    let undone = env.run(&["undo", "--json"]);
+    assert_eq!(fs::read_to_string(&b).unwrap(), "b\n", "{undone:?}");
+    assert!(undone.stdout.contains("nested deeper"), "{undone:?}");
+    fs::write(&b, "y\n").unwrap();
+    let back = env.run(&["rollback", id.as_str().unwrap(), "--json"]);
+    assert_eq!(fs::read_to_string(&b).unwrap(), "b\n", "{back:?}");
+    assert!(back.stdout.contains("nested deeper"), "{back:?}");
+    // Paths this long take a moment.
+    std::process::Command::new("rm")
+        .args(["-rf", "d"])
+        .current_dir(env.project())
+        .status()
+        .unwrap();
+}
+
 #[test]
 fn st_40_a_workspace_that_may_not_be_written_is_said_so() {
     let env = env();

@@ -208,6 +208,40 @@ fn st_35_a_deleted_repository_comes_back_with_its_stashes() {
 }
 
 #[test]
+fn st_35_damage_among_the_objects_is_told_and_taken_back() {
+    let env = repository();
+    let damage = "cd .git/objects && for f in ??/*; do chmod u+w $f; echo x > $f; break; done; \
+                  for f in ??/*; do last=$f; done; rm -f $last\n";
+    env.write("project/damage.sh", damage);
+    let action = exec(&env, &["sh", "damage.sh"]);
+    assert!(
+        !git_command(&env.project(), &["fsck", "--strict"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let log = env.json(&["log"])["actions"][0].clone();
+    assert_eq!(log["action_id"], action.as_str());
+    let changes = log["changes"].as_array().unwrap();
+    assert!(!changes.is_empty() && changes.len() <= 2, "{log}");
+    assert!(
+        changes[0]["path"]
+            .as_str()
+            .unwrap()
+            .starts_with(".git/objects/")
+    );
+    env.json(&["undo"]);
+    git(&env.project(), &["fsck", "--strict"]);
+    // What git packs is not lost.
+    exec(&env, &["git", "gc", "-q"]);
+    let log = env.json(&["log"])["actions"][0].clone();
+    assert!(
+        !log["changes"].to_string().contains(".git/objects/"),
+        "{log}"
+    );
+}
+
+#[test]
 fn st_35_only_the_stash_that_an_action_took_comes_back() {
     let env = repository();
     shelve(&env, "one");

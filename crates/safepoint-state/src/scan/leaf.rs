@@ -10,10 +10,10 @@ use super::problem;
 use super::read::{self, Outcome, Sniff};
 use super::settle::{moment, was_quiet};
 use super::stat::Found;
-use super::walk::{Captured, Item, Part, Walk, lock};
+use super::walk::{Captured, Item, Part, Walk, is_forbidden, lock};
 use crate::sensitive::Reason;
 use crate::tree::{Entry, Node};
-use crate::{StateError, path};
+use crate::{StateError, left_out, path};
 
 /// Whether something is looked at once more when it was restless.
 #[derive(Clone, Copy)]
@@ -70,7 +70,13 @@ impl Walk<'_> {
             Part::Git => Sniff::No,
         };
         let before = self.request.clock.now();
-        match read::file(handle, &item.name, &path, self.sink, sniff, Some(found))? {
+        let outcome = match read::file(handle, &item.name, &path, self.sink, sniff, Some(found)) {
+            Err(error) if is_forbidden(&error) => {
+                return Ok(self.unreadable(&path, item, known));
+            }
+            other => other?,
+        };
+        match outcome {
             Outcome::Gone => Ok(Leaf::Gone),
             Outcome::Secret(reason, found) => Ok(self.flagged(&item.name, &path, reason, &found)),
             Outcome::Kept {
@@ -89,6 +95,22 @@ impl Walk<'_> {
                 Ok(self.captured(entry, &found, Settled::Yes))
             }
         }
+    }
+
+    /// A file that may not be read. Where only its mode was changed, its content is known from
+    /// the last look; otherwise it is left out, by name.
+    fn unreadable(&self, path: &[u8], item: &Item, known: Option<&Record>) -> Leaf {
+        let found = &item.found;
+        if let Some((known, stamp)) = item.known_in(known)
+            && let Node::File { size, .. } = &known.node
+            && (*size, known.modified, stamp.inode) == (found.size, found.modified, found.inode)
+        {
+            let mut entry = found.entry(&item.name, known.node.clone());
+            entry.attributes = known.attributes.clone();
+            return self.captured(entry, found, Settled::No);
+        }
+        self.leave_out(path, left_out::UNREADABLE);
+        Leaf::Gone
     }
 
     /// Something that was kept still while it was read.

@@ -88,6 +88,11 @@ pub(crate) fn rescan(
         .found
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
+    // What may not be read is known from a whole look, which remembers it by name.
+    let is_unreadable = |one: &super::Omitted| one.why == crate::left_out::UNREADABLE;
+    if scan.left_out.iter().any(is_unreadable) {
+        return Ok(None);
+    }
     // Directories that were walked in full have told of their repositories themselves.
     for (path, entry) in std::mem::take(&mut scan.git) {
         parts.insert(path, entry);

@@ -48,7 +48,10 @@ fn scan_all(request: &Request<'_>, sink: &Sink<'_>) -> Result<Scan, StateError> 
             restless: Mutex::default(),
             visited: Mutex::default(),
         };
-        let done = walk.directory(root.as_fd(), b"", request.scope.cover(b""), Part::Files)?;
+        // On a thread of the pool, whose stack is large enough for the deepest tree.
+        let cover = request.scope.cover(b"");
+        let look = || walk.directory(root.as_fd(), b"", cover, Part::Files);
+        let done = rayon::join(look, || ()).0?;
         if let Some(path) = walk.settle(root.as_fd())? {
             torn = Some(path);
             continue;
@@ -118,10 +121,11 @@ impl Walk<'_> {
         part: Part,
     ) -> Result<Option<Subtree>, StateError> {
         if path::names(path).count() > DEEPEST {
-            return Err(StateError::Unsupported(format!(
-                "`{}` is nested deeper than {DEEPEST} directories",
-                path::display(path)
-            )));
+            // A program can nest directories without end: that must not keep the rest from
+            // being captured.
+            let why = format!("it is nested deeper than {DEEPEST} directories");
+            self.leave_out(path, &why);
+            return Ok(None);
         }
         if let Ok(stat) = fstat(handle) {
             let changed = Found::of(&stat).changed;
@@ -338,7 +342,14 @@ impl Walk<'_> {
             Cover::Everything => Cover::Everything,
             _ => self.request.scope.cover(&path),
         };
-        let Some(inside) = open_directory(handle, &item.name, &path)? else {
+        let inside = match open_directory(handle, &item.name, &path) {
+            Err(error) if is_forbidden(&error) => {
+                self.leave_out(&path, left_out::UNREADABLE);
+                return Ok(None);
+            }
+            other => other?,
+        };
+        let Some(inside) = inside else {
             return Ok(None);
         };
         let Some(subtree) = self.directory(inside.as_fd(), &path, cover, part)? else {
@@ -433,7 +444,7 @@ impl Walk<'_> {
         }
     }
 
-    fn leave_out(&self, path: &[u8], why: &str) {
+    pub(super) fn leave_out(&self, path: &[u8], why: &str) {
         lock(&self.found).left_out.push(Omitted {
             path: path.to_vec(),
             why: why.to_owned(),
@@ -447,10 +458,16 @@ impl Walk<'_> {
 
 impl Item {
     /// What the cache knows of the same name.
-    fn known_in<'k>(&self, known: Option<&'k Record>) -> Option<(&'k Entry, &'k Stamp)> {
+    pub(super) fn known_in<'k>(&self, known: Option<&'k Record>) -> Option<(&'k Entry, &'k Stamp)> {
         let (record, at) = (known?, self.known?);
         Some((record.entries.get(at)?, record.stamps.get(at)?))
     }
+}
+
+/// Whether an error is that something may not be read.
+pub(super) fn is_forbidden(error: &StateError) -> bool {
+    matches!(error, StateError::File { error, .. }
+        if error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
