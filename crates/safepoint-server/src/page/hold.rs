@@ -97,6 +97,8 @@ pub(super) struct Form {
 struct Tool {
     name: String,
     executable: Option<Executable>,
+    #[serde(default)]
+    interpreters: Vec<Executable>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -284,6 +286,13 @@ fn exactly(hold: &Hold, form: &Form) -> Markup {
                     @match &form.tool.executable {
                         Some(program) => { (code(&program.path)) " " (short(&program.digest)) },
                         None => (code(&form.tool.name)),
+                    }
+                }
+                @if !form.tool.interpreters.is_empty() {
+                    dt { "run by" } dd {
+                        @for program in &form.tool.interpreters {
+                            (code(&program.path)) " " (short(&program.digest)) br;
+                        }
                     }
                 }
                 dt { "in" } dd { (code(&form.directory.path)) }

@@ -33,6 +33,9 @@ pub(crate) fn context(pending: &Pending) -> Page {
     if let Some(executable) = &form.tool.executable {
         row("Program", Told::theirs(&executable.path));
     }
+    for interpreter in &form.tool.interpreters {
+        row("Run by", Told::theirs(&interpreter.path));
+    }
     let input = match &form.input {
         Input::None {} => "nothing".to_owned(),
         Input::Inherited {} => "whatever it is started with".to_owned(),

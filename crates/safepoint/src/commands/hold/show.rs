@@ -114,6 +114,10 @@ fn form(page: &mut Page, hold: &Pending) {
         page.row("program", &executable.path);
         page.row("", &format!("sha256 {}", executable.digest));
     }
+    for interpreter in &form.tool.interpreters {
+        page.row("run by", &interpreter.path);
+        page.row("", &format!("sha256 {}", interpreter.digest));
+    }
     for (number, word) in form.argv.iter().enumerate() {
         page.row(if number == 0 { "words" } else { "" }, word);
     }
