@@ -346,7 +346,8 @@ impl StopSignals {
         Arc::clone(&self.asked)
     }
 
-    fn check(&self) -> Result<(), CliError> {
+    /// An error if one has come.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
         match self.asked.load(Ordering::Relaxed) {
             true => Err(CliError::Interrupted),
             false => Ok(()),

@@ -92,6 +92,8 @@ pub(super) fn open(
     let ended = safepoint_tui::run(&mut terminal, &SystemClock, &options);
     // Whatever ended it: what was decided there may be something to tell.
     deliver::start(context, control);
+    // A terminal that is gone fails in other ways, too.
+    stop.check()?;
     let ended = ended.map_err(|error| CliError::Invalid {
         message: format!("the operator's terminal cannot be opened: {error}"),
         suggestion: "`safepoint hold list` and `safepoint hold approve` work without one",
