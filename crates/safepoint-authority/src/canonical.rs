@@ -267,6 +267,12 @@ impl Canonical {
             .digest())
     }
 
+    /// Whether it starts something whose effects its words do not tell.
+    pub fn runs_anything(&self) -> bool {
+        let anything = ["process.exec", "shell.opaque"];
+        anything.iter().any(|it| self.actions.contains(*it))
+    }
+
     /// What makes it the same wish, whatever the world looks like: by this an approval is
     /// found again, and then compared in full.
     pub fn wish(&self) -> Digest {

@@ -92,13 +92,23 @@ pub enum Doing<'a> {
 
 impl Workflow {
     /// Reads a workflow.
-    pub fn read(path: &Path) -> Result<Self, ControlError> {
+    ///
+    /// Relative paths of its envelope are relative to the workspace, `root`.
+    pub fn read(path: &Path, root: &Path) -> Result<Self, ControlError> {
         let text = std::fs::read_to_string(path).map_err(|error| ControlError::File {
             path: path.to_owned(),
             error,
         })?;
-        let workflow: Self =
+        let mut workflow: Self =
             yaml::read_as(&text).map_err(|error| wrong(path, &error.to_string()))?;
+        if let Some(envelope) = &mut workflow.envelope {
+            let root = crate::world::text(root)?;
+            envelope.paths = envelope
+                .paths
+                .iter()
+                .map(|it| anchored(it, &root))
+                .collect();
+        }
         workflow.check().map_err(|reason| wrong(path, &reason))?;
         Ok(workflow)
     }
@@ -142,6 +152,17 @@ impl WorkflowStep {
                 "step `{id}` does nothing: give `argv`, `mutate` or `action`"
             )),
         }
+    }
+}
+
+/// A path of an envelope, absolute. Whatever is not plain stays so, and is refused.
+fn anchored(path: &str, root: &str) -> String {
+    match path.trim_end_matches('/') {
+        "." => root.to_owned(),
+        relative if !relative.is_empty() && !path.starts_with('/') => {
+            format!("{root}/{}", relative.trim_start_matches("./"))
+        }
+        _ => path.to_owned(),
     }
 }
 

@@ -582,6 +582,88 @@ fn au_23_an_envelope_bounds_what_runs_without_asking() {
     runs(&env, &["cp", "a", "in/4"]);
 }
 
+/// What a script does its words do not tell, so the fence keeps it to the envelope's paths.
+#[test]
+fn au_23_an_envelope_holds_a_program_to_its_paths() {
+    let rules = HELD.replace("\"process.exec\", ", "");
+    let allowed = "  - {policy_id: \"scripts\", type: allow, actions: [\"process.exec\"], reason: \"Fine\"}\n";
+    for rules in [HELD.to_owned(), format!("{rules}{allowed}")] {
+        let env = project(&rules);
+        let root = env.project().canonicalize().unwrap();
+        fs::create_dir(root.join("src")).unwrap();
+        fs::create_dir(root.join("docs")).unwrap();
+        let outside = env.root().join("outside");
+        let script = format!(
+            "#!/bin/sh\necho x > src/made\necho x > docs/made\necho x > {}\ntrue\n",
+            outside.display()
+        );
+        program(&env, "src/tool", script.as_bytes());
+        let hold = hold_of(&env, &COPY);
+        let envelope = json!({
+            "actions": ["file.*", "process.exec"], "paths": [root.join("src")],
+            "side_effects": ["read", "write", "exec"],
+        });
+        approve_with(&env, &hold, &["--envelope", &envelope.to_string()]);
+        let flow = json!({
+            "name": "flow",
+            "envelope": {"actions": ["process.exec"], "paths": ["src"], "side_effects": ["exec"]},
+            "steps": [{"id": "build", "argv": ["src/tool"]}],
+        });
+        env.write("project/flow.yaml", &flow.to_string());
+        runs(&env, &COPY);
+        let made = |name: &str| root.join(name).exists();
+        if rules == HELD {
+            assert_eq!(runs(&env, &["src/tool"])["decision"], "allow");
+            assert!(made("src/made") && !made("docs/made") && !outside.exists());
+            fs::remove_file(root.join("src/made")).unwrap();
+        }
+        let start = ["run", "flow.yaml", "--objective", "see", "--no-tui"];
+        let (code, reply) = run(&env, &start);
+        assert_eq!(code, 0, "{reply:#}");
+        assert!(made("src/made") && !made("docs/made") && !outside.exists());
+    }
+}
+
+/// What an operator widens a workflow's scope to, its next steps may do.
+#[test]
+fn au_22_an_envelope_lets_a_workflow_go_on() {
+    let env = project(OPEN);
+    let root = env.project().canonicalize().unwrap();
+    env.write(
+        "project/flow.yaml",
+        "name: flow\nenvelope: {actions: [file.read], side_effects: [read]}\nsteps:\n  \
+         - {id: one, argv: [touch, one]}\n  - {id: two, argv: [touch, two]}\n  \
+         - {id: three, argv: [chmod, u+x, one]}\n",
+    );
+    let start = ["run", "flow.yaml", "--objective", "see", "--no-tui"];
+    let (code, reply) = run(&env, &start);
+    assert_eq!(code, 2, "{reply:#}");
+    let hold = text(&reply["denial"]["hold_id"]);
+    assert_eq!(
+        show(&env, &hold)["scope_delta"]["actions"],
+        json!(["file.write"])
+    );
+    let envelope = json!({
+        "actions": ["file.read", "file.write"], "paths": [root],
+        "side_effects": ["read", "write", "exec"],
+    });
+    approve_with(&env, &hold, &["--envelope", &envelope.to_string()]);
+    let (code, reply) = run(&env, &start);
+    assert_eq!(code, 2, "{reply:#}");
+    let outcomes: Vec<String> = reply["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| text(&step["outcome"]))
+        .collect();
+    assert_eq!(outcomes, ["ok", "ok", "denied"], "{reply:#}");
+    let hold = text(&reply["denial"]["hold_id"]);
+    assert_eq!(
+        show(&env, &hold)["scope_delta"]["actions"],
+        json!(["file.chmod"])
+    );
+}
+
 #[test]
 fn au_23_an_envelope_ends_with_the_rules_it_was_given_under() {
     let env = held();

@@ -213,6 +213,9 @@ pub struct Granted {
     pub trust_after: Option<u32>,
     /// Whether a steward has allowed all of it by policies.
     pub by_policy: bool,
+    /// Where a program may write, if it was let through by an envelope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<BTreeSet<String>>,
     /// What the gates said.
     pub resolution: Resolution,
 }

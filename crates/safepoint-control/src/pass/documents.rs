@@ -1,5 +1,7 @@
 //! What the passage keeps: holds, permits, trust, operators, how a session stands, what runs.
 
+use std::collections::BTreeSet;
+
 use safepoint_authority::{
     Envelope, Executable, Hold, HoldState, Operator, Permit, PermitState, Trust,
 };
@@ -241,6 +243,9 @@ pub(crate) struct Running {
     /// The session of the agent that it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent_session: Option<SessionId>,
+    /// Where it may write, if it was let through by an envelope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) within: Option<BTreeSet<String>>,
 }
 
 /// What is known of an action that happens on another machine.

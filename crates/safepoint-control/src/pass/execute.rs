@@ -1,6 +1,7 @@
 //! Carrying out what was allowed: the program that was seen, by its descriptor, in the
 //! directory that was seen, with the variables that were seen and no others.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsRawFd;
@@ -10,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use safepoint_fence::{FenceError, Terminals};
+use safepoint_fence::{Fence, FenceError, Strength, Terminals, strength};
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
 use safepoint_state::{Changed, Share};
@@ -419,17 +420,43 @@ impl Passage<'_> {
         })
     }
 
+    /// A fence that lets write in these paths in the place of the workspace, and of what the
+    /// workspace lies in, such as a temporary folder.
+    pub(super) fn narrow(&self, fence: &mut Fence, paths: &BTreeSet<String>) {
+        let root = &self.workspace.root;
+        fence.writable.retain(|path| !root.starts_with(path));
+        fence.writable.extend(paths.iter().map(PathBuf::from));
+    }
+
+    /// An envelope's paths hold a program by the fence alone.
+    fn refuse_unfenced(&self) -> std::io::Result<()> {
+        let fenced = self.fence.is_some() && !matches!(strength(), Strength::None(_));
+        match fenced {
+            true => Ok(()),
+            false => Err(std::io::Error::other(
+                "it was let through for the paths of an envelope, and there is no fence to keep it to them",
+            )),
+        }
+    }
+
     /// What a person approved, or a steward allowed by a policy, runs as it would for them;
-    /// everything else inside the fence.
+    /// everything else inside the fence; and what an envelope let through, inside its paths.
     fn spawn(
         &self,
         mut command: Command,
         leave: &Leave,
         capture: Capture,
     ) -> std::io::Result<Child> {
+        let within = leave.fenced_within();
+        if within.is_some() {
+            self.refuse_unfenced()?;
+        }
         match &self.fence {
-            Some(fence) if leave.permit.is_none() && !leave.by_policy => {
+            Some(fence) if leave.permit.is_none() && (!leave.by_policy || within.is_some()) => {
                 let mut fence = fence.clone();
+                if let Some(paths) = within {
+                    self.narrow(&mut fence, paths);
+                }
                 // What an envelope lets it write outside.
                 fence.writable.extend(leave.outside());
                 // Whoever calls us from inside is told why that does not work.
@@ -473,6 +500,13 @@ pub(super) fn chooses_code(changes: &[Changed]) -> bool {
 }
 
 impl Leave {
+    /// The paths that a program which may write anywhere is kept to. What known commands write
+    /// was compared with the envelope by name.
+    fn fenced_within(&self) -> Option<&BTreeSet<String>> {
+        let within = self.within.as_ref().filter(|_| self.permit.is_none());
+        within.filter(|_| self.canonical.runs_anything())
+    }
+
     /// Places outside the workspace that it may change.
     fn outside(&self) -> impl Iterator<Item = PathBuf> {
         let paths = self.canonical.paths.iter();

@@ -38,6 +38,7 @@ mod trust;
 mod visit;
 mod word;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use safepoint_authority::{Canonical, Coverage, Denial, Permit};
@@ -168,6 +169,8 @@ pub struct Leave {
     pub(crate) trust_after: Option<u32>,
     /// Whether a steward has allowed all of it by policies.
     pub(crate) by_policy: bool,
+    /// Where a program may write, if it was let through by an envelope.
+    pub(crate) within: Option<BTreeSet<String>>,
     /// The line to be run behind the fence in the place of the one that was asked for: only
     /// there it changes nothing that a checkpoint does not cover.
     pub line: Option<String>,
@@ -259,7 +262,9 @@ impl Passage<'_> {
                 // a steward has allowed runs as it was asked for.
                 line: form
                     .line
-                    .filter(|_| !granted.by_policy && granted.permit.is_none()),
+                    .filter(|_| !granted.by_policy || granted.within.is_some())
+                    .filter(|_| granted.permit.is_none()),
+                within: granted.within,
                 permit: granted.permit,
             },
         };

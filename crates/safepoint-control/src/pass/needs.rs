@@ -32,7 +32,7 @@ impl Needed {
         enough
             && triggers
                 .copied()
-                .all(|it| it == Trigger::PolicyDefined || is_of_the_action(it))
+                .all(|it| answered_by_envelope(it) || is_of_the_action(it))
     }
 }
 
@@ -147,6 +147,12 @@ pub(super) fn versions(form: &Form) -> BTreeMap<String, u64> {
     versions
         .map(|(boundary, (_, version))| (boundary.clone(), *version))
         .collect()
+}
+
+/// Whether an operator's envelope answers it: what a rule asks, and what a workflow does beyond
+/// what it says it keeps to.
+fn answered_by_envelope(trigger: Trigger) -> bool {
+    matches!(trigger, Trigger::PolicyDefined | Trigger::OutsideEnvelope)
 }
 
 /// Whether it is about the action alone: not a rule, nor how the session stands.

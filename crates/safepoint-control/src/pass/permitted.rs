@@ -64,6 +64,7 @@ impl Bench<'_> {
                         permit: Some(reserved),
                         trust_after: needed.trust_after,
                         decision: "approved",
+                        within: None,
                     };
                     self.leave(writing, wants, form, action, yes, now)
                 }

@@ -1,6 +1,8 @@
 //! What follows from a judgement: leave, a hold, or a denial. All of it is part of the
 //! transaction in which it was judged.
 
+use std::collections::BTreeSet;
+
 use safepoint_authority::{Denial, DenialCode, Permit, changed, changed_how};
 use safepoint_gates::{Decision, Judgement};
 use safepoint_model::{ActionId, HoldId, Timestamp};
@@ -25,6 +27,7 @@ pub(super) enum Settled {
         permit: Option<Box<Permit>>,
         trust_after: Option<u32>,
         decision: &'static str,
+        within: Option<BTreeSet<String>>,
     },
     /// It may not.
     Denied(Box<Denial>),
@@ -36,6 +39,19 @@ pub(super) struct Yes {
     /// After how many approved successes the program is trusted.
     pub(super) trust_after: Option<u32>,
     pub(super) decision: &'static str,
+    /// Where a program may write, if an envelope says so.
+    pub(super) within: Option<BTreeSet<String>>,
+}
+
+/// Whether an envelope's paths can hold it: what a client runs itself, and what may write
+/// anywhere, they hold only where it runs behind our fence instead.
+fn is_held_to_paths(wants: &Wants, form: &Form) -> bool {
+    wants.visitor.is_none() || form.line.is_some() || !form.canonical.runs_anything()
+}
+
+/// The paths that a workflow says it keeps to.
+fn paths_of(wants: &Wants) -> Option<BTreeSet<String>> {
+    wants.bounds.as_ref().map(|bounds| bounds.paths.clone())
 }
 
 impl Yes {
@@ -45,6 +61,7 @@ impl Yes {
             permit: None,
             trust_after: None,
             decision: "allow",
+            within: None,
         }
     }
 }
@@ -79,6 +96,7 @@ impl Bench<'_> {
                 permit,
                 trust_after,
                 decision,
+                within,
             } => Settlement::Leave(Box::new(Granted {
                 action_id: action.clone(),
                 session_id: session.clone(),
@@ -87,6 +105,7 @@ impl Bench<'_> {
                 permit: permit.map(|permit| *permit),
                 trust_after,
                 by_policy,
+                within,
                 resolution,
             })),
         })
@@ -127,7 +146,8 @@ impl Bench<'_> {
         }
         if let Some(envelope) = &standing.envelope {
             let delta = envelope.delta(&form.canonical, now);
-            if delta.is_empty() && needed.fits_in_envelope_of(&standing) {
+            let held = is_held_to_paths(wants, form);
+            if delta.is_empty() && held && needed.fits_in_envelope_of(&standing) {
                 if !needed.triggers.is_empty() {
                     let used = Standing {
                         envelope: Some(envelope.clone().used()),
@@ -135,12 +155,28 @@ impl Bench<'_> {
                     };
                     kept::put(writing, &used)?;
                 }
-                return self.leave(writing, wants, form, action, Yes::without_asking(), now);
+                let within = (!needed.triggers.is_empty()).then(|| envelope.paths.clone());
+                let yes = Yes {
+                    within: within.or_else(|| paths_of(wants)),
+                    ..Yes::without_asking()
+                };
+                return self.leave(writing, wants, form, action, yes, now);
             }
-            needed.delta = delta;
+            // Where it fits, and is asked about for another reason, that reason's scope is told.
+            if !delta.is_empty() {
+                needed.delta = delta;
+            }
+            if !held {
+                let anywhere = form.canonical.workspace.path.clone();
+                needed.delta.paths.insert(anywhere);
+            }
         }
         if needed.triggers.is_empty() {
-            return self.leave(writing, wants, form, action, Yes::without_asking(), now);
+            let yes = Yes {
+                within: paths_of(wants),
+                ..Yes::without_asking()
+            };
+            return self.leave(writing, wants, form, action, yes, now);
         }
         match wants.mode {
             Mode::Never => self.without_asking(writing, wants, form, action, &needed, now),
@@ -250,6 +286,7 @@ impl Bench<'_> {
             permit,
             trust_after,
             decision,
+            within,
         } = yes;
         let session = &form.canonical.session_id;
         let mut standing: Standing = kept::get(writing.sql(), session.as_str())?
@@ -267,6 +304,7 @@ impl Bench<'_> {
         let mut running = Running {
             permit_id: permit.as_ref().map(|permit| permit.permit_id.clone()),
             line: line.map(|line| self.control.trail.without_tokens(line)),
+            within: within.clone(),
             ..Running::begun(form, action, wants.visitor.as_ref(), decision, now)
         };
         if let Some(site) = &self.site {
@@ -301,6 +339,7 @@ impl Bench<'_> {
             permit: permit.map(Box::new),
             trust_after,
             decision,
+            within,
         })
     }
 
@@ -427,6 +466,7 @@ impl Running {
             outcome: None,
             remote: None,
             agent_session: None,
+            within: None,
         }
     }
 }

@@ -196,9 +196,9 @@ impl Passage<'_> {
         let refused = |reason: &str| ControlError::Proposal {
             reason: reason.to_owned(),
         };
-        let fence = self
+        let mut fence = self
             .fence
-            .as_ref()
+            .clone()
             .ok_or_else(|| refused("there is no fence to run it behind"))?;
         let running = self.control.trail.write(Durability::Sync, |writing| {
             let running: Option<Running> = kept::get(writing.sql(), action.as_str())?;
@@ -245,6 +245,9 @@ impl Passage<'_> {
             Some(socket) => command.env("SAFEPOINT_BROKER", socket),
             None => command.env("SAFEPOINT_FENCED", "1"),
         };
+        if let Some(paths) = &running.within {
+            self.narrow(&mut fence, paths);
+        }
         fault::point("pass.started");
         let ended = fence
             .spawn(command)

@@ -65,7 +65,8 @@ pub(super) fn run(
     arguments: &Arguments,
     name: &str,
 ) -> Result<Exit, CliError> {
-    let workflow = Workflow::read(&find(context, name)?)?;
+    let root = context.workspace()?.root;
+    let workflow = Workflow::read(&find(context, name)?, &root)?;
     if arguments.flags.objective.is_none() {
         return Err(CliError::Usage(
             "a workflow is run for something: say what with `--objective TEXT`".to_owned(),
