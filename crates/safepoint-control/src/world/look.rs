@@ -1,6 +1,6 @@
 //! What is at the paths that an action names.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -178,17 +178,32 @@ fn content(path: &Path, role: Role) -> std::io::Result<Digest> {
     };
     let metadata = file.metadata()?;
     if role == Role::Read && metadata.len() > LARGEST_READ {
-        return Ok(Frame::new("safepoint/large/v1")
-            .number(metadata.dev())
-            .number(metadata.ino())
-            .number(metadata.len())
-            .field(&metadata.mtime().to_be_bytes())
-            .field(&metadata.mtime_nsec().to_be_bytes())
-            .field(&metadata.ctime().to_be_bytes())
-            .field(&metadata.ctime_nsec().to_be_bytes())
-            .digest());
+        return Ok(digest_of_identity(&metadata));
     }
     digest_of(file)
+}
+
+/// What a large file is known by: which one it is, its size and its times.
+fn digest_of_identity(metadata: &Metadata) -> Digest {
+    Frame::new("safepoint/large/v1")
+        .number(metadata.dev())
+        .number(metadata.ino())
+        .number(metadata.len())
+        .field(&metadata.mtime().to_be_bytes())
+        .field(&metadata.mtime_nsec().to_be_bytes())
+        .field(&metadata.ctime().to_be_bytes())
+        .field(&metadata.ctime_nsec().to_be_bytes())
+        .digest()
+}
+
+/// The digest of an interpreter that only the system's owner changes: some are as large as
+/// all that a command reads otherwise.
+pub(super) fn digest_of_system(file: File) -> std::io::Result<Digest> {
+    let metadata = file.metadata()?;
+    match metadata.len() > LARGEST_READ {
+        true => Ok(digest_of_identity(&metadata)),
+        false => digest_of(file),
+    }
 }
 
 /// A digest of the names in a directory and below, with kinds, sizes and times; `None` when

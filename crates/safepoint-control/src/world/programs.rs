@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use safepoint_authority::{Executable, Program, Programs};
 
+use super::look::digest_of_system;
 use super::{digest_of, text};
 use crate::ControlError;
 
@@ -202,7 +203,11 @@ pub(crate) fn interpreters(
                 error,
             };
             let path = std::fs::canonicalize(&called).map_err(unreadable)?;
-            let digest = File::open(&path).and_then(digest_of).map_err(unreadable)?;
+            let digest = match is_of_the_system(&path) {
+                true => File::open(&path).and_then(digest_of_system),
+                false => File::open(&path).and_then(digest_of),
+            };
+            let digest = digest.map_err(unreadable)?;
             all.push(Interpreter {
                 executable: Executable {
                     path: text(&path)?,
