@@ -1,6 +1,8 @@
 //! What an answer does. It belongs to one hold of one session, and can do
 //! nothing but pass, or fail to pass, the gate that asked.
 
+use std::collections::BTreeMap;
+
 use safepoint_model::HoldId;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +20,8 @@ struct Read {
     failures: Vec<Failure>,
     /// Questions that were answered with a no.
     refused: Vec<String>,
+    /// The questions whose answers failed and count as answered, with what let them through.
+    let_through: BTreeMap<String, &'static str>,
     /// Whether what failed keeps the gate from being passed.
     stops: bool,
     /// Whether the gate stays shut from now on.
@@ -52,8 +56,9 @@ impl<'a> Step<'a> {
                 "checkpoint_id": gate.label,
                 "hold_id": hold.hold_id,
                 "answers": answers,
-                "validation_result": if is_valid { "valid" } else { "invalid" },
+                "validation_result": if read.failures.is_empty() { "valid" } else { "invalid" },
                 "failures": read.failures,
+                "let_through": read.let_through,
             }),
         );
         waiting.passed = passes;
@@ -262,12 +267,14 @@ impl<'a> Step<'a> {
             }
             InvalidAnswerAction::WarnAndContinue => {
                 waiting.answered.insert(id.clone());
+                read.let_through.insert(id.clone(), "warn_and_continue");
                 for failure in &failures {
                     self.warnings.push(format!("{id}: {}", failure.message));
                 }
             }
             InvalidAnswerAction::LogAndContinue => {
                 waiting.answered.insert(id.clone());
+                read.let_through.insert(id.clone(), "log_and_continue");
             }
         }
         read.failures.extend(failures);

@@ -174,6 +174,32 @@ fn ga_23_block_shuts_at_once_and_the_others_go_on() {
 }
 
 #[test]
+fn ga_41_an_answer_that_failed_is_recorded_as_such_and_what_let_it_through() {
+    for (on_invalid, let_through) in [
+        ("retry", json!({})),
+        ("block", json!({})),
+        ("warn_and_continue", json!({"n": "warn_and_continue"})),
+        ("log_and_continue", json!({"n": "log_and_continue"})),
+    ] {
+        let text = gate(&format!(
+            "      - {{question_id: n, question: \"How many?\", response_type: number, on_invalid: {on_invalid}}}\n"
+        ));
+        let engine = engine(&[&text]);
+        let mut story = Story::of(&engine);
+        story.request("ticket.delete");
+        let judgement = story.try_answer("gate", None, json!({"n": "many"}));
+        let records = judgement.unwrap().records;
+        let response = records.first().unwrap();
+        assert_eq!(response.kind, "CheckpointResponse");
+        assert_eq!(
+            response.body["validation_result"], "invalid",
+            "{on_invalid}"
+        );
+        assert_eq!(response.body["let_through"], let_through, "{on_invalid}");
+    }
+}
+
+#[test]
 fn ga_23_a_shut_gate_at_the_beginning_shuts_the_session() {
     let text = format!(
         "{ACTIONS}checkpoints:\n  - checkpoint_id: terms\n    trigger: {{type: session_start}}\n    mode: blocking\n    questions:\n      - {{question_id: n, question: \"How many?\", response_type: number, on_invalid: block}}\n"
