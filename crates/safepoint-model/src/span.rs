@@ -21,7 +21,8 @@ const UNITS: [(&str, u64); 7] = [
 /// A length of time, in microseconds; never negative.
 ///
 /// Written as whole numbers with units, large before small: `30s`, `24h`,
-/// `1h30m`. A day has 24 hours: these are lengths, not calendar dates.
+/// `1h30m`, or as ISO 8601 writes them: `PT1M`, `P1DT12H`, `P2W`, `PT0.5S`. A day has
+/// 24 hours: these are lengths, not calendar dates, so years and months are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
@@ -43,6 +44,10 @@ enum Reason {
     Order,
     #[error("it is too long")]
     TooLong,
+    #[error("as ISO 8601 has it, it is like `PT30S`, `PT1H30M`, `P7D` or `P2W`")]
+    NotIso,
+    #[error("years and months have no fixed length")]
+    Calendar,
 }
 
 impl Span {
@@ -102,6 +107,9 @@ impl FromStr for Span {
 }
 
 fn parse(input: &str) -> Result<Span, Reason> {
+    if let Some(iso) = input.strip_prefix('P') {
+        return parse_iso(iso);
+    }
     let mut units = UNITS.iter();
     let mut total = 0_u64;
     let mut rest = input;
@@ -129,6 +137,60 @@ fn parse(input: &str) -> Result<Span, Reason> {
         rest = after;
     }
     Ok(Span(total))
+}
+
+/// What follows the `P` of a duration as ISO 8601 writes it.
+fn parse_iso(input: &str) -> Result<Span, Reason> {
+    let (days, time) = match input.split_once('T') {
+        Some((_, "")) => return Err(Reason::NotIso),
+        Some((days, time)) => (days, time),
+        None => (input, ""),
+    };
+    if days.contains(['Y', 'M']) {
+        return Err(Reason::Calendar);
+    }
+    let mut total = 0_u64;
+    let parts = [
+        (days, &[('W', 604_800_000_000), ('D', 86_400_000_000)][..]),
+        (
+            time,
+            &[('H', 3_600_000_000), ('M', 60_000_000), ('S', 1_000_000)][..],
+        ),
+    ];
+    for (mut rest, units) in parts {
+        let mut units = units.iter();
+        while !rest.is_empty() {
+            let (number, after) = split_where(rest, |c| !c.is_ascii_digit());
+            let (fraction, after) = match after.strip_prefix(['.', ',']) {
+                Some(after) => split_where(after, |c| !c.is_ascii_digit()),
+                None => ("", after),
+            };
+            let has_point = after.len() + number.len() < rest.len();
+            let mut letters = after.chars();
+            let unit = letters.next().ok_or(Reason::NotIso)?;
+            let (name, micros) = units
+                .find(|(name, _)| *name == unit)
+                .ok_or(Reason::NotIso)?;
+            // Only seconds have a fraction, down to what a span can hold.
+            let is_plain = fraction.is_empty() && !has_point;
+            let is_fine = *name == 'S' && (1..=6).contains(&fraction.len());
+            if number.is_empty() || !(is_plain || is_fine) {
+                return Err(Reason::NotIso);
+            }
+            let whole = number.parse::<u64>().map_err(|_| Reason::TooLong)?;
+            let part = format!("{fraction:0<6}").parse::<u64>();
+            total = whole
+                .checked_mul(*micros)
+                .and_then(|it| it.checked_add(part.unwrap_or_default()))
+                .and_then(|it| total.checked_add(it))
+                .ok_or(Reason::TooLong)?;
+            rest = letters.as_str();
+        }
+    }
+    match input.is_empty() {
+        true => Err(Reason::NotIso),
+        false => Ok(Span(total)),
+    }
 }
 
 fn split_where(text: &str, end: impl Fn(char) -> bool) -> (&str, &str) {
@@ -328,6 +390,48 @@ mod tests {
     }
 
     #[test]
+    fn pr_20_durations_are_read_as_iso_8601_writes_them() {
+        let cases = [
+            ("PT1M", 60_000_000),
+            ("PT90S", 90_000_000),
+            ("PT1H30M", 5_400_000_000),
+            ("P1DT12H", 129_600_000_000),
+            ("P7D", 604_800_000_000),
+            ("P2W", 1_209_600_000_000),
+            ("PT0.5S", 500_000),
+            ("PT1,000001S", 1_000_001),
+            ("PT0S", 0),
+        ];
+        for (input, micros) in cases {
+            let span: Span = input.parse().unwrap();
+            assert_eq!(span, Span::from_micros(micros), "{input}");
+        }
+        use Reason::{Calendar, NotIso, TooLong};
+        let refused = [
+            ("P", NotIso),
+            ("PT", NotIso),
+            ("P1", NotIso),
+            ("P1H", NotIso),
+            ("PT1D", NotIso),
+            ("PT1M1H", NotIso),
+            ("PT1M1M", NotIso),
+            ("PT.5S", NotIso),
+            ("PT1.S", NotIso),
+            ("PT1.5M", NotIso),
+            ("PT1.0000001S", NotIso),
+            ("PT1S ", NotIso),
+            ("PT-1S", NotIso),
+            ("P1M", Calendar),
+            ("P1Y", Calendar),
+            ("PT99999999999999999999S", TooLong),
+            ("PT18446744073709551615H", TooLong),
+        ];
+        for (input, reason) in refused {
+            assert_eq!(input.parse::<Span>().unwrap_err().reason, reason, "{input}");
+        }
+    }
+
+    #[test]
     fn an_expiry_is_a_span_a_time_or_never() {
         let parse = |text| Expiry::parse(text, NOW);
         let at = |text| Ok(Expiry::At(Timestamp::parse(text).unwrap()));
@@ -390,7 +494,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_breaks_the_parser(text in "[0-9wdhmsu ]{0,24}") {
+        fn no_text_breaks_the_parser(text in "P?[0-9wdhmsuTWDHMS., ]{0,24}") {
             let _ = text.parse::<Span>();
         }
     }
