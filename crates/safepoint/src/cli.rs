@@ -12,7 +12,7 @@ use crate::commands::{
     mcp_proxy, mutate, notify, operator, perform, permit, pin, redo, rollback, run, schema, serve,
     session, show, state, task, token, trail, trust, tui, undo, verify, watch, workspace,
 };
-use crate::console::{Colour, Console, Mode};
+use crate::console::{Colour, Console, Mode, Notation};
 
 /// Every agent action judged, undoable and provable
 #[derive(Debug, Parser)]
@@ -41,7 +41,7 @@ pub(crate) struct Global {
         value_name = "FORM",
         default_value = "text"
     )]
-    output: Mode,
+    output: OutputForm,
     /// Short for --output json
     #[arg(long, global = true, conflicts_with = "output")]
     json: bool,
@@ -73,9 +73,28 @@ pub(crate) struct Global {
 impl Global {
     /// Standard output and standard error, as these options want them.
     pub(crate) fn console(&self) -> Console {
-        let mode = if self.json { Mode::Json } else { self.output };
-        Console::new(mode, self.quiet, self.color)
+        let (mode, notation) = match self.output {
+            _ if self.json => (Mode::Json, Notation::Json),
+            OutputForm::Text => (Mode::Text, Notation::Json),
+            OutputForm::Json => (Mode::Json, Notation::Json),
+            OutputForm::Ndjson => (Mode::Ndjson, Notation::Json),
+            OutputForm::Yaml => (Mode::Json, Notation::Yaml),
+        };
+        Console::new(mode, self.quiet, self.color).with_notation(notation)
     }
+}
+
+/// The form of data on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OutputForm {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+    /// One JSON value a line.
+    Ndjson,
+    /// The same value as with `json`, as YAML.
+    Yaml,
 }
 
 /// What can be asked for
@@ -201,7 +220,7 @@ pub(crate) fn mode_of_unparsed(arguments: &[OsString]) -> Mode {
         .map(|argument| argument.to_string_lossy());
     while let Some(argument) = ours.next() {
         match &*argument {
-            "--json" | "--output=json" | "--output=ndjson" => return Mode::Json,
+            "--json" | "--output=json" | "--output=ndjson" | "--output=yaml" => return Mode::Json,
             "--output" if ours.next().is_some_and(|form| form != "text") => return Mode::Json,
             _ => {}
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use safepoint_model::{Exit, text};
+use safepoint_model::{Exit, text, yaml};
 use safepoint_state::{Progress, StateError};
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::settings::Size;
 
 /// The form of data on standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// For people.
     Text,
@@ -24,6 +24,15 @@ pub(crate) enum Mode {
     Json,
     /// One JSON value a line.
     Ndjson,
+}
+
+/// How documents are written where the mode is not text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// JSON on one line.
+    Json,
+    /// YAML, each document with the line that begins it.
+    Yaml,
 }
 
 /// Whether to use colour.
@@ -57,6 +66,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) struct Console {
     /// The form of data.
     pub(crate) mode: Mode,
+    /// How documents are written.
+    notation: Notation,
     quiet: bool,
     out: Box<dyn Write + Send>,
     talk: Box<dyn Write + Send>,
@@ -139,6 +150,7 @@ impl Console {
         };
         Self {
             mode,
+            notation: Notation::Json,
             quiet,
             out: Box::new(std::io::BufWriter::new(out)),
             talk: Box::new(anstream::stderr()),
@@ -146,10 +158,16 @@ impl Console {
         }
     }
 
+    /// The same, with documents in another notation.
+    pub(crate) fn with_notation(self, notation: Notation) -> Self {
+        Self { notation, ..self }
+    }
+
     /// A console whose data is kept for whoever asked over a connection.
     pub(crate) fn printing_to(printed: Printed, mode: Mode) -> Self {
         Self {
             mode,
+            notation: Notation::Json,
             quiet: true,
             out: Box::new(printed),
             // Whoever asked hears nothing of it, and nobody waits for whoever reads the log.
@@ -163,8 +181,12 @@ impl Console {
         Ok(self.out.write_all(text.as_bytes())?)
     }
 
-    /// One value as JSON on a line.
+    /// One value as JSON on a line, or as a YAML document where that was asked for.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Result<(), CliError> {
+        if self.notation == Notation::Yaml {
+            let value = serde_json::to_value(value)?;
+            return self.print(&yaml::write(&value));
+        }
         serde_json::to_writer(&mut self.out, value)?;
         self.print("\n")
     }

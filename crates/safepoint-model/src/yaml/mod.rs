@@ -9,6 +9,7 @@ mod lines;
 mod quick;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::fmt;
 
@@ -17,6 +18,8 @@ use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPo
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
 use crate::text;
+
+pub use write::write;
 
 /// The longest document that is read, in bytes: 4 MiB.
 pub const MAX_BYTES: usize = 4 << 20;

@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use safepoint_database::{Address, DatabaseError};
+use safepoint_model::yaml;
 use safepoint_state::{StateError, Subject, WantedPart};
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -96,7 +99,7 @@ pub(super) fn given_state(context: &Context, given: &str) -> Result<WantedPart, 
         suggestion: "write `--state KEY=JSON`, `--state KEY=@FILE` or `--state KEY=-`",
     })?;
     check_key(key)?;
-    let bytes = text_or_file(context, value)?;
+    let bytes = json_or_yaml(context, value)?;
     safepoint_model::json::read(&bytes, safepoint_model::json::Limits::default()).map_err(
         |error| CliError::Invalid {
             message: format!("`--state {key}`: {error}"),
@@ -130,6 +133,35 @@ pub(crate) fn text_or_file(context: &Context, given: &str) -> Result<Vec<u8>, Cl
                 error,
             })
         }
+    }
+}
+
+/// The same, of a document that may be YAML: it is given back as JSON.
+///
+/// What is JSON, or begins as JSON does, is left to whoever reads JSON. What is neither a mapping
+/// nor a list in YAML is left alone too: any words are a text in YAML, and nobody means that.
+pub(crate) fn json_or_yaml(context: &Context, given: &str) -> Result<Vec<u8>, CliError> {
+    to_json(text_or_file(context, given)?, given)
+}
+
+/// A document that may be YAML, as JSON.
+pub(super) fn to_json(bytes: Vec<u8>, given: &str) -> Result<Vec<u8>, CliError> {
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return Ok(bytes);
+    };
+    let begins_as_json = text.trim_start().starts_with(['{', '[', '"']);
+    if begins_as_json || serde_json::from_str::<IgnoredAny>(text).is_ok() {
+        return Ok(bytes);
+    }
+    match yaml::read_as::<Value>(text) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => Ok(serde_json::to_vec(&value)?),
+        Ok(_) => Ok(bytes),
+        // One line is JSON that was mistyped, more is a file that somebody wrote.
+        Err(_) if !text.trim_end().contains('\n') => Ok(bytes),
+        Err(error) => Err(CliError::Invalid {
+            message: format!("`{given}` is neither JSON nor YAML: {error}"),
+            suggestion: "YAML is read strictly: each key once, no tags, no merge keys",
+        }),
     }
 }
 

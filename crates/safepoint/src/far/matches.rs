@@ -183,11 +183,8 @@ fn value(context: &Context, field: &Field, texts: Vec<String>) -> Result<Value, 
     };
     Ok(match (field.place, field.shape) {
         (Place::Input(_), _) => {
-            let text = whole(&one)?;
-            let read = safepoint_model::json::read(
-                text.as_bytes(),
-                safepoint_model::json::Limits::default(),
-            );
+            let text = outside::json_or_yaml(context, &one)?;
+            let read = safepoint_model::json::read(&text, safepoint_model::json::Limits::default());
             read.map_err(|error| wrong(error.to_string()))?
         }
         (Place::Text(_) | Place::TextWord, _) => whole(&one)?.into(),

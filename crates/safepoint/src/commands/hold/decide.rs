@@ -240,7 +240,7 @@ fn print(context: &mut Context, reply: &DecisionReply) -> Result<Exit, CliError>
 }
 
 pub(super) fn read_envelope(context: &Context, given: &str) -> Result<Envelope, CliError> {
-    let bytes = outside::text_or_file(context, given)?;
+    let bytes = outside::json_or_yaml(context, given)?;
     let text = String::from_utf8_lossy(&bytes);
     Envelope::read(&text).map_err(|error| {
         let source = std::error::Error::source(&error).map(|it| format!(": {it}"));

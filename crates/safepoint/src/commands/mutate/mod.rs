@@ -141,7 +141,7 @@ fn change(
     told: &mut Told,
 ) -> Result<(Mutated, Room), Failure> {
     let plain = |error: CliError| -> Failure { Box::new((error, None)) };
-    let text = outside::text_or_file(context, &arguments.operation).map_err(plain)?;
+    let text = outside::json_or_yaml(context, &arguments.operation).map_err(plain)?;
     told.operation = description(&text);
     let steps = read_steps(&text, arguments).map_err(plain)?;
     told.target = names(&steps);

@@ -18,6 +18,7 @@ use clap::Subcommand;
 use safepoint_model::{Exit, json};
 use serde_json::Value;
 
+use super::outside;
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -105,8 +106,9 @@ fn unreadable(path: &Path, error: std::io::Error) -> CliError {
 /// JSON from the command line, from a file or from standard input.
 fn json_from(context: &Context, given: &str, what: &str) -> Result<Value, CliError> {
     let text = text_from(context, given)?;
-    json::read(text.as_bytes(), json::Limits::default()).map_err(|error| CliError::Invalid {
+    let text = outside::to_json(text.into_bytes(), given)?;
+    json::read(&text, json::Limits::default()).map_err(|error| CliError::Invalid {
         message: format!("{what} cannot be read: {error}"),
-        suggestion: "give JSON, or `@FILE`, or `-` for standard input",
+        suggestion: "give JSON or YAML, or `@FILE`, or `-` for standard input",
     })
 }

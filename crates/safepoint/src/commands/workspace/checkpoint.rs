@@ -60,7 +60,7 @@ struct RejectionDocument {
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let token = arguments.credential.read(context)?;
-    let body = outside::text_or_file(context, &arguments.body)?;
+    let body = outside::json_or_yaml(context, &arguments.body)?;
     let (progress, id) = open(context, &arguments.workspace)?;
     let key = arguments.request_key.as_deref();
     let place = progress.place(&id)?;
