@@ -7,14 +7,14 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use safepoint_model::Expiry;
+use safepoint_model::{Expiry, Timestamp};
 use safepoint_store::fault;
 
 use crate::capture::Capture;
 use crate::git::Repository;
 use crate::git::stash::{self, Shelf, Stash};
 use crate::lock::Hold;
-use crate::objects::Writer;
+use crate::objects::{Reader, Writer};
 use crate::own;
 use crate::part::{self, Subject, WantedPart};
 use crate::path::TreePath;
@@ -23,7 +23,7 @@ use crate::scope::{Cover, Scope};
 use crate::seal::{self, Recipient};
 use crate::snapshot::{self, FORMAT, Origin, Record, Sealed, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
-use crate::tree::{self, Node, Trees};
+use crate::tree::{self, Entry, Node, Trees};
 use crate::{ContentId, StateError};
 
 /// What kind of snapshot is wanted.
@@ -58,10 +58,67 @@ pub struct Made {
     pub warnings: Vec<String>,
     /// The paths of its files, unless there are very many.
     pub files: Option<Vec<TreePath>>,
+    /// How many lines its files have, where they are few and small.
+    pub lines: Option<u64>,
+    /// When a file in it was last changed, unless there are very many.
+    pub last_modified: Option<Timestamp>,
+    /// Whether git has uncommitted changes in the scope, where that was looked at.
+    pub uncommitted: Option<bool>,
+}
+
+/// A file, a link or something else in a checkpoint.
+#[derive(Clone, Debug)]
+pub struct ListedFile {
+    /// Where it is.
+    pub path: TreePath,
+    /// What it is.
+    pub entry: Entry,
+}
+
+impl ListedFile {
+    /// What it is, in a word: `file`, `symlink` or `special`.
+    pub fn kind(&self) -> &'static str {
+        match &self.entry.node {
+            Node::File { .. } => "file",
+            Node::Symlink { .. } => "symlink",
+            Node::Directory(_) => "directory",
+            Node::Special { .. } => "special",
+        }
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> Option<u64> {
+        match &self.entry.node {
+            Node::File { size, .. } => Some(*size),
+            _ => None,
+        }
+    }
+
+    /// The hash of its content, with the name of the algorithm. The store names contents by it,
+    /// so nothing is read for it.
+    pub fn hash(&self) -> Option<String> {
+        match &self.entry.node {
+            Node::File { content, .. } => Some(format!("blake3:{content}")),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "path": crate::path::display(&self.path),
+            "type": self.kind(),
+            "size": self.size(),
+            "hash": self.hash(),
+        })
+    }
 }
 
 /// So many paths are listed; of more only the number is told.
 const MOST_LISTED: u64 = 5_000;
+
+/// Lines are counted of so many files, and of so many bytes.
+const MAX_COUNTED_FILES: u64 = 200;
+const MAX_COUNTED_BYTES: u64 = 1 << 20;
 
 impl State {
     /// Makes a snapshot of what `wanted` says.
@@ -160,8 +217,12 @@ impl State {
         self.record_with(&snapshot, observed.as_ref(), &wanted_parts)?;
         fault::point("checkpoint.recorded");
         // The snapshot is there: what follows is a convenience and cannot undo it.
+        let listed = match wanted.origin {
+            Origin::Asked => list_files(&reader, &snapshot)?,
+            Origin::Automatic => None,
+        };
         if wanted.origin == Origin::Asked
-            && let Err(error) = own::write_manifest(&snapshot)
+            && let Err(error) = own::write_manifest(&snapshot, listed.as_deref())
         {
             warnings.push(format!("the manifest cannot be written: {error}"));
         }
@@ -179,7 +240,7 @@ impl State {
             snapshot.record.reason.as_deref(),
             "ok",
         );
-        let (mut stash, mut reference) = (None, None);
+        let (mut stash, mut reference, mut uncommitted) = (None, None, None);
         if kind == SnapshotType::GitStash && wanted.origin == Origin::Asked {
             // `git stash pop` takes the newest entry: only who names the type gets one.
             let name = git_reference(&snapshot.id);
@@ -188,19 +249,28 @@ impl State {
                 _ => Shelf::Reference(&name),
             };
             let scope = wanted.scope;
-            let commit = self.stash(workspace, &snapshot, &capture, scope, shelf, &mut warnings);
+            let made = self.stash(workspace, &snapshot, &capture, scope, shelf, &mut warnings);
+            uncommitted = made.as_ref().map(|it| matches!(it, Stash::Made { .. }));
+            let commit = made.and_then(|it| match it {
+                Stash::Made { commit } | Stash::Clean { commit } => Some(commit),
+                Stash::Impossible { .. } => None,
+            });
             match shelf {
                 Shelf::List => stash = commit,
                 Shelf::Reference(name) => reference = commit.map(|_| name.to_owned()),
             }
         }
-        let files = list_files(&reader, &snapshot)?;
         Ok(Made {
-            snapshot,
             stash,
             reference,
             warnings,
-            files,
+            lines: listed
+                .as_deref()
+                .and_then(|files| count_lines(&reader, &snapshot, files)),
+            last_modified: listed.as_deref().and_then(last_modified),
+            uncommitted,
+            files: listed.map(|files| files.into_iter().map(|it| it.path).collect()),
+            snapshot,
         })
     }
 
@@ -329,7 +399,7 @@ impl State {
         scope: &Scope,
         shelf: Shelf<'_>,
         warnings: &mut Vec<String>,
-    ) -> Option<String> {
+    ) -> Option<Stash> {
         let missing = match shelf {
             Shelf::List => "no stash entry",
             Shelf::Reference(_) => "no reference for plain git",
@@ -347,7 +417,7 @@ impl State {
         let wanted = |path: &[u8]| scope.cover(path) == Cover::Everything;
         let label = stash_label(snapshot);
         match stash::create_on(git, &repository, shelf, &label, &secret, &wanted) {
-            Ok(Stash::Made { commit } | Stash::Clean { commit }) => Some(commit),
+            Ok(made @ (Stash::Made { .. } | Stash::Clean { .. })) => Some(made),
             Ok(Stash::Impossible { why }) => {
                 warnings.push(format!("{missing}: {why}"));
                 None
@@ -484,12 +554,45 @@ pub(crate) fn seal_secrets(
     Ok(sealed)
 }
 
-/// The paths of all files, unless there are very many.
-fn list_files(trees: &dyn Trees, snapshot: &Snapshot) -> Result<Option<Vec<TreePath>>, StateError> {
+/// All files, unless there are very many.
+fn list_files(
+    trees: &dyn Trees,
+    snapshot: &Snapshot,
+) -> Result<Option<Vec<ListedFile>>, StateError> {
     if snapshot.record.files.files > MOST_LISTED {
         return Ok(None);
     }
-    all_files(trees, &snapshot.record.files).map(Some)
+    all_entries(trees, &snapshot.record.files).map(Some)
+}
+
+/// How many lines the files have, where that costs little; `None` where it does not, or where
+/// some content is no text.
+fn count_lines(reader: &Reader<'_>, snapshot: &Snapshot, files: &[ListedFile]) -> Option<u64> {
+    let root = &snapshot.record.files;
+    if root.files > MAX_COUNTED_FILES || root.bytes > MAX_COUNTED_BYTES {
+        return None;
+    }
+    let mut lines = 0;
+    for file in files {
+        if let Node::File { content, .. } = file.entry.node {
+            let mut last = b'\n';
+            let counted = reader.find(content).ok()?.copy(&mut |bytes| {
+                lines += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+                last = bytes.last().copied().unwrap_or(last);
+                Ok(())
+            });
+            counted.ok()?;
+            lines += u64::from(last != b'\n');
+        }
+    }
+    Some(lines)
+}
+
+/// When one of the files was last changed.
+fn last_modified(files: &[ListedFile]) -> Option<Timestamp> {
+    let latest = files.iter().map(|file| file.entry.modified).max()?;
+    let micros = latest.seconds.checked_mul(1_000_000)?;
+    Some(Timestamp::from_micros(micros))
 }
 
 /// The mode of the workspace itself.
@@ -500,6 +603,12 @@ pub(crate) fn root_mode(workspace: &Workspace) -> Option<u32> {
 
 /// The paths of everything but directories, sorted.
 pub fn all_files(trees: &dyn Trees, root: &tree::Subtree) -> Result<Vec<TreePath>, StateError> {
+    let found = all_entries(trees, root)?;
+    Ok(found.into_iter().map(|file| file.path).collect())
+}
+
+/// Everything but directories, sorted by path.
+pub fn all_entries(trees: &dyn Trees, root: &tree::Subtree) -> Result<Vec<ListedFile>, StateError> {
     let mut found = Vec::new();
     let mut waiting = vec![(TreePath::new(), root.tree)];
     while let Some((directory, tree)) = waiting.pop() {
@@ -507,11 +616,11 @@ pub fn all_files(trees: &dyn Trees, root: &tree::Subtree) -> Result<Vec<TreePath
             let path = crate::path::join(&directory, &entry.name);
             match entry.node {
                 Node::Directory(subtree) => waiting.push((path, subtree.tree)),
-                _ => found.push(path),
+                _ => found.push(ListedFile { path, entry }),
             }
         }
     }
-    found.sort();
+    found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }
 

@@ -47,7 +47,7 @@ pub mod watch;
 pub use around::{Changed, Company, Errand, Share};
 pub use aside::Aside;
 pub use bring::{Arrival, Incoming, Resolution, Side, Sides, is_rule};
-pub use checkpoint::{Made, Wanted, all_files};
+pub use checkpoint::{ListedFile, Made, Wanted, all_entries, all_files};
 pub use collect::{Choice, Collection, KeepReason, KeptForUndo, UNDO_GRACE_HOURS};
 pub use content::ContentId;
 pub use error::{Ending, StateError};

@@ -6,12 +6,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use safepoint_model::Timestamp;
+use safepoint_model::{Expiry, Timestamp};
 use safepoint_store::StoreError;
 use safepoint_store::durable::{self, Access};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::StateError;
+use crate::checkpoint::ListedFile;
 use crate::snapshot::{Snapshot, SnapshotId};
 
 /// The directory of manifests.
@@ -66,7 +67,11 @@ pub fn manifest_path(workspace: &Path, id: &SnapshotId) -> PathBuf {
         .join("manifest.json")
 }
 
-pub(crate) fn write_manifest(snapshot: &Snapshot) -> Result<(), StateError> {
+/// Writes the manifest, with the files where they are listed.
+pub(crate) fn write_manifest(
+    snapshot: &Snapshot,
+    files: Option<&[ListedFile]>,
+) -> Result<(), StateError> {
     prepare(&checkpoints(&snapshot.workspace))?;
     let path = manifest_path(&snapshot.workspace, &snapshot.id);
     if let Some(directory) = path.parent() {
@@ -78,12 +83,61 @@ pub(crate) fn write_manifest(snapshot: &Snapshot) -> Result<(), StateError> {
         "expiry": snapshot.expiry,
         "workspace": crate::checkpoint::shown(&snapshot.workspace),
         "hash": format!("sha256:{}", snapshot.hash()),
+        "restore": restore_instructions(snapshot),
+        "files": file_list(snapshot, files),
         "snapshot": snapshot.record,
     });
     let mut text = serde_json::to_vec_pretty(&manifest)
         .map_err(|error| StateError::Unsupported(error.to_string()))?;
     text.push(b'\n');
     durable::write(&path, &text, Access::Shared).map_err(|error| unwritable(&path, error))
+}
+
+/// How the checkpoint is restored, for somebody who has only the manifest.
+fn restore_instructions(snapshot: &Snapshot) -> Value {
+    let (id, record) = (&snapshot.id, &snapshot.record);
+    let mut prerequisites = vec![
+        "`safepoint` is installed and uses the store in which the checkpoint was made: nothing is restored from this file".to_owned(),
+        format!(
+            "run it in the workspace, or as `safepoint -C {} rollback {id}`",
+            crate::checkpoint::shown(&snapshot.workspace)
+        ),
+    ];
+    if let Expiry::At(end) = snapshot.expiry {
+        prerequisites.push(format!("after {end}, add `--expired`"));
+    }
+    let mut order =
+        vec!["what is there is captured first, so that `safepoint redo` brings it back".to_owned()];
+    if !record.parts.is_empty() {
+        let names: Vec<String> = record.parts.iter().map(|it| it.subject.name()).collect();
+        prerequisites.push(format!("these can be reached: {}", names.join(", ")));
+        order.push("databases and states, each as a whole or not at all".to_owned());
+    }
+    if !record.sealed.is_empty() {
+        prerequisites.push("sealed files need the key of the operator".to_owned());
+    }
+    order.push("files: what was made since is removed, the rest is put back".to_owned());
+    if record.git.is_some() {
+        order.push("the git directory with `HEAD`, index and branches".to_owned());
+    }
+    order.push("everything that was touched is read back and compared".to_owned());
+    json!({
+        "command": format!("safepoint rollback {id}"),
+        "dry_run": format!("safepoint rollback {id} --dry-run"),
+        "verify": format!("safepoint verify {id}"),
+        "prerequisites": prerequisites,
+        "order": order,
+    })
+}
+
+/// The files with their hashes, or how to list them.
+fn file_list(snapshot: &Snapshot, files: Option<&[ListedFile]>) -> Value {
+    json!({
+        "total": snapshot.record.files.files,
+        "hash": "blake3",
+        "listed": files.map(|files| files.iter().map(ListedFile::to_json).collect::<Vec<_>>()),
+        "list_command": format!("safepoint show {} --files --json", snapshot.id),
+    })
 }
 
 /// Removes what [`write_manifest`] wrote, as far as it is there.

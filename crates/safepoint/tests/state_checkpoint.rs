@@ -502,3 +502,135 @@ fn st_12_a_secret_beside_other_files_is_a_warning() {
     assert!(warnings.contains(".env"), "{made}");
     assert_ne!(env.run(&["checkpoint", ".env"]).code, 0);
 }
+
+#[test]
+fn st_04_the_manifest_has_restore_instructions_and_the_hash_of_every_file() {
+    let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+    env.write("project/a", "one\ntwo\n");
+    env.write("project/d/b", "three");
+    std::os::unix::fs::symlink("a", env.project().join("link")).unwrap();
+    let reply = env.json(&["checkpoint", "--expiry", "24h"]);
+    let id = reply["checkpoint_id"].as_str().unwrap();
+    let path = env
+        .project()
+        .join(format!(".checkpoints/{id}/manifest.json"));
+    let manifest: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let restore = &manifest["restore"];
+    assert_eq!(restore["command"], format!("safepoint rollback {id}"));
+    for list in ["prerequisites", "order"] {
+        assert!(!restore[list].as_array().unwrap().is_empty(), "{manifest}");
+    }
+    assert!(restore["prerequisites"].to_string().contains("--expired"));
+    let files = &manifest["files"];
+    assert_eq!(
+        (&files["total"], &files["hash"]),
+        (&json!(3), &json!("blake3"))
+    );
+    let hash = |text: &str| format!("blake3:{}", blake3::hash(text.as_bytes()));
+    let wanted = json!([
+        {"path": "a", "type": "file", "size": 8, "hash": hash("one\ntwo\n")},
+        {"path": "d/b", "type": "file", "size": 5, "hash": hash("three")},
+        {"path": "link", "type": "symlink", "size": null, "hash": null},
+    ]);
+    assert_eq!(files["listed"], wanted);
+    let shown = env.json(&["show", id, "--files"]);
+    assert_eq!(shown["contents"], wanted);
+    let summary = reply["pre_mutation_state"]["summary"].as_str().unwrap();
+    assert!(
+        summary.starts_with("3 files, 3 lines, 13 B, last modified 20"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn st_04_the_reply_says_whether_git_has_uncommitted_changes() {
+    let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.current_dir(env.project()).args(arguments);
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        assert!(command.output().unwrap().status.success(), "{arguments:?}");
+    };
+    env.write("project/a", "one\n");
+    git(&["init", "-q"]);
+    git(&["add", "a"]);
+    let name = ["-c", "user.name=n", "-c", "user.email=e@example.com"];
+    git(&[&name[..], &["commit", "-qm", "first"]].concat());
+    let clean = env.json(&["checkpoint"]);
+    assert_eq!(clean["uncommitted_changes"], json!(false), "{clean}");
+    env.write("project/a", "two\n");
+    let dirty = env.json(&["checkpoint"]);
+    assert_eq!(dirty["uncommitted_changes"], json!(true), "{dirty}");
+    let summary = dirty["pre_mutation_state"]["summary"].as_str().unwrap();
+    assert!(summary.ends_with("with uncommitted changes"), "{summary}");
+}
+
+#[test]
+fn st_01_the_examples_of_the_contract_are_read_as_yaml() {
+    let env = env();
+    env.write("project/config/production.yaml", "a: 1\n");
+    env.write("project/other", "other\n");
+    env.write(
+        "project/input.yaml",
+        "scope: \"config/production.yaml\"\nreason: \"Before config migration\"\ncheckpoint_type: file_backup\nexpiry: \"24h\"\n",
+    );
+    let made = env.json(&["checkpoint", "--input", "@input.yaml"]);
+    assert_eq!(
+        made["checkpoint"]["scope"]["files"],
+        json!(["config/production.yaml"])
+    );
+    assert_eq!(made["checkpoint"]["type"], "file_backup");
+    assert_eq!(made["reason"], "Before config migration");
+    assert!(made["checkpoint"]["expiry"].is_string());
+    let listed = r#"{"scope": ["config", "other"]}"#;
+    let made = env.json(&["checkpoint", "--input", listed]);
+    assert_eq!(made["checkpoint"]["scope"]["total_files"], 2);
+    env.write("project/state.yaml", "answer: no\nday: 2026-11-18\n");
+    let made = env.json(&[
+        "checkpoint",
+        "--state",
+        "session=@state.yaml",
+        "state:session",
+    ]);
+    assert_eq!(
+        made["checkpoint"]["scope"]["state_keys"],
+        json!(["session"])
+    );
+    for wrong in [
+        "scope: []",
+        "reason: x",
+        "{\"scope\": \"a\", \"scopes\": 1}",
+        "nonsense",
+    ] {
+        let run = env.run(&["checkpoint", "--input", wrong]);
+        assert_eq!(run.code, 7, "{wrong}: {run:?}");
+    }
+    let both = env.run(&["checkpoint", "other", "--input", listed]);
+    assert_eq!(both.code, 7, "{both:?}");
+}
+
+#[test]
+fn su_02_every_reply_is_the_same_document_in_yaml() {
+    let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+    env.write("project/no", "one\n");
+    let run = env.run(&[
+        "checkpoint",
+        "--reason",
+        "yes: 2026-11-18",
+        "--output",
+        "yaml",
+    ]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let made: Value = safepoint_model::yaml::read_as(&run.stdout).unwrap();
+    assert_eq!(made["reason"], "yes: 2026-11-18");
+    let id = made["checkpoint_id"].as_str().unwrap();
+    for arguments in [&["list"][..], &["show", id], &["trail", "list"], &["log"]] {
+        let run = env.run(&[arguments, &["--output", "yaml"]].concat());
+        let found: Value = safepoint_model::yaml::read_as(&run.stdout).unwrap();
+        assert_eq!(found, env.json(arguments), "{arguments:?}");
+    }
+    let refused = env.run(&["show", "chk_nothing", "--output", "yaml"]);
+    assert_eq!(refused.code, 8);
+    let error: Value = safepoint_model::yaml::read_as(&refused.stdout).unwrap();
+    assert_eq!(error["error"]["code"], "N801");
+}

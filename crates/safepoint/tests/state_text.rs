@@ -24,7 +24,7 @@ fn st_04_a_checkpoint_says_what_it_holds_and_what_not() {
     exit 0
     ----- stdout
     checkpoint chk_[id]
-      2 files, 39 B, [size] new
+      2 files, 6 lines, 39 B, last modified [time], [size] new
       sha256:[hash]
       before the agent
       undo with  safepoint rollback chk_[id]

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 
-use safepoint_model::{Clock, Exit, Expiry, Timestamp, text};
+use safepoint_model::{Clock, Exit, Expiry, Timestamp, json, text};
 use safepoint_state::scope::Scope;
 use safepoint_state::{
     Made, Note, Origin, Progress, SnapshotType, Subject, Wanted, WantedPart, path,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::outside;
 use crate::console::{FAINT, GOOD, STRONG, count, name};
@@ -36,13 +37,93 @@ pub(crate) struct Arguments {
     /// A state and its value: JSON, `@FILE`, or `-` for standard input
     #[arg(long, value_name = "KEY=JSON")]
     state: Vec<String>,
+    /// All of it as one document, JSON or YAML: `scope`, `reason`, `checkpoint_type` and `expiry`;
+    /// @FILE for a file, - for standard input
+    #[arg(
+        long,
+        value_name = "DOCUMENT",
+        conflicts_with_all = ["scope", "reason", "kind", "expiry"]
+    )]
+    input: Option<String>,
     /// Capture sensitive files too, encrypted to the operator's key
     #[arg(long)]
     seal_sensitive: bool,
 }
 
+/// What `--input` holds.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    scope: OneOrMore,
+    reason: Option<String>,
+    checkpoint_type: Option<Type>,
+    expiry: Option<String>,
+}
+
+/// A text, or a list of texts.
+#[derive(Clone, Debug, Default)]
+struct OneOrMore(Vec<String>);
+
+impl<'de> Deserialize<'de> for OneOrMore {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Texts;
+
+        impl<'de> Visitor<'de> for Texts {
+            type Value = OneOrMore;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or a list of texts")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OneOrMore, E> {
+                Ok(OneOrMore(vec![text.to_owned()]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OneOrMore, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = items.next_element()? {
+                    texts.push(text);
+                }
+                Ok(OneOrMore(texts))
+            }
+        }
+
+        deserializer.deserialize_any(Texts)
+    }
+}
+
+impl Input {
+    /// What was given as one document, or by options.
+    fn of(context: &Context, arguments: &Arguments) -> Result<(Self, Vec<OsString>), CliError> {
+        let Some(given) = &arguments.input else {
+            let input = Self {
+                scope: OneOrMore::default(),
+                reason: arguments.reason.clone(),
+                checkpoint_type: arguments.kind,
+                expiry: arguments.expiry.clone(),
+            };
+            return Ok((input, arguments.scope.clone()));
+        };
+        let bytes = outside::json_or_yaml(context, given)?;
+        let input: Self =
+            json::read_as(&bytes, json::Limits::default()).map_err(|error| CliError::Invalid {
+                message: format!("`--input`: {error}"),
+                suggestion: "for example `{\"scope\": [\"src\"], \"reason\": \"before the change\", \"expiry\": \"24h\"}`",
+            })?;
+        if input.scope.0.is_empty() {
+            return Err(CliError::Invalid {
+                message: "`--input`: the scope is empty".to_owned(),
+                suggestion: "name a file, a directory, a pattern, `state:NAME`, or `.` for everything",
+            });
+        }
+        let scope = input.scope.0.iter().map(OsString::from).collect();
+        Ok((input, scope))
+    }
+}
+
 /// How a checkpoint is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
 pub(crate) enum Type {
     /// Files and git state of a work tree
@@ -88,6 +169,8 @@ pub(crate) struct CheckpointReply {
     stash: Option<String>,
     /// The reference under which plain git finds the checkpoint otherwise.
     git_reference: Option<String>,
+    /// Whether git has uncommitted changes in the scope; null where git has nothing of it.
+    uncommitted_changes: Option<bool>,
 }
 
 /// The checkpoint itself.
@@ -165,8 +248,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
 fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), CliError> {
     let workspace = context.workspace()?;
     let now = SystemClock.now();
-    let expiry = read_expiry(arguments.expiry.as_deref(), now)?;
-    let chosen = outside::split(context, &arguments.scope)?;
+    let (input, given_scope) = Input::of(context, arguments)?;
+    let expiry = read_expiry(input.expiry.as_deref(), now)?;
+    let chosen = outside::split(context, &given_scope)?;
     let mut parts: Vec<WantedPart> = chosen
         .subjects
         .into_iter()
@@ -182,10 +266,10 @@ fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), C
         parts.push(given);
     }
     let outside_only = matches!(
-        arguments.kind,
+        input.checkpoint_type,
         Some(Type::StateSnapshot | Type::DatabaseSavepoint)
     );
-    let scope = match chosen.paths.is_empty() && (!arguments.scope.is_empty() || outside_only) {
+    let scope = match chosen.paths.is_empty() && (!given_scope.is_empty() || outside_only) {
         true => Scope::nothing(),
         false => Scope::parse(&workspace.root, &outside::here(context), &chosen.paths)?,
     };
@@ -194,7 +278,7 @@ fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), C
     } else {
         Vec::new()
     };
-    let kind = match arguments.kind {
+    let kind = match input.checkpoint_type {
         // An agent gets the same checkpoint, without an entry among the person's stashes.
         Some(Type::GitStash)
             if context.environment.path("SAFEPOINT_AGENT").is_some()
@@ -209,7 +293,7 @@ fn make(context: &mut Context, arguments: &Arguments) -> Result<(Made, Scope), C
     let wanted = Wanted {
         scope: &scope,
         parts,
-        reason: arguments.reason.clone(),
+        reason: input.reason.clone(),
         kind,
         expiry,
         origin: Origin::Asked,
@@ -286,6 +370,7 @@ fn reply(made: &Made, scope: &Scope) -> CheckpointReply {
         warnings: made.warnings.clone(),
         stash: made.stash.clone(),
         git_reference: made.reference.clone(),
+        uncommitted_changes: made.uncommitted,
     }
 }
 
@@ -336,14 +421,24 @@ fn summary(made: &Made) -> String {
     let mut parts: Vec<String> = record.parts.iter().map(|part| part.summary()).collect();
     if record.files.files > 0 || parts.is_empty() {
         let files = count(record.files.files, "file", "files");
-        let bytes = Size(record.files.bytes);
-        parts.insert(
-            0,
-            match &record.git_head {
-                Some(head) => format!("{files}, {bytes}, git at {head}"),
-                None => format!("{files}, {bytes}"),
-            },
+        let mut words = vec![files];
+        words.extend(made.lines.map(|lines| count(lines, "line", "lines")));
+        words.push(Size(record.files.bytes).to_string());
+        words.extend(
+            made.last_modified
+                .map(|time| format!("last modified {time}")),
         );
+        words.extend(
+            record
+                .git_head
+                .as_ref()
+                .map(|head| format!("git at {head}")),
+        );
+        words.extend(made.uncommitted.map(|dirty| match dirty {
+            true => "with uncommitted changes".to_owned(),
+            false => "nothing uncommitted".to_owned(),
+        }));
+        parts.insert(0, words.join(", "));
     }
     parts.join("; ")
 }

@@ -1,7 +1,7 @@
 //! `safepoint show`: one checkpoint, with everything known of it.
 
 use safepoint_model::{Exit, text};
-use safepoint_state::path;
+use safepoint_state::{ListedFile, path};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,6 +35,32 @@ pub(crate) struct CheckpointDocument {
     sealed: Vec<String>,
     special: Vec<NoteDocument>,
     warnings: Vec<String>,
+    /// The files with the hashes of their contents. Of more than 5,000, only with `--files`.
+    contents: Vec<FileDocument>,
+}
+
+/// A file in a checkpoint.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FileDocument {
+    path: String,
+    /// `file`, `symlink` or `special`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// How many bytes a file has.
+    size: Option<u64>,
+    /// The hash of a file's content: `blake3:` and 64 hexadecimal digits.
+    hash: Option<String>,
+}
+
+impl From<&ListedFile> for FileDocument {
+    fn from(file: &ListedFile) -> Self {
+        Self {
+            path: path::display(&file.path),
+            kind: file.kind(),
+            size: file.size(),
+            hash: file.hash(),
+        }
+    }
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
@@ -42,13 +68,13 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let snapshot = state.find(&arguments.id)?;
     context.keep_to(&snapshot.workspace, "checkpoint")?;
     let record = &snapshot.record;
-    let files = if arguments.files || record.files.files <= 5_000 {
+    let found = if arguments.files || record.files.files <= 5_000 {
         let objects = state.objects()?;
-        let found = safepoint_state::all_files(&objects.reader(), &record.files)?;
-        found.iter().map(|file| path::display(file)).collect()
+        safepoint_state::all_entries(&objects.reader(), &record.files)?
     } else {
         Vec::new()
     };
+    let files = found.iter().map(|file| path::display(&file.path)).collect();
     let document = CheckpointDocument {
         checkpoint: fields(&snapshot, files),
         listed: Listed::of(&snapshot),
@@ -62,6 +88,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             .collect(),
         special: record.special.iter().map(Into::into).collect(),
         warnings: record.warnings.clone(),
+        contents: found.iter().map(Into::into).collect(),
     };
     let with_files = arguments.files;
     context
