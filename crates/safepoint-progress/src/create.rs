@@ -276,7 +276,7 @@ impl Progress {
             kind: Kind::fixed("checkpoint_created").into(),
             action_id: None,
             body: json!({
-                "checkpoint_id": record.id, "workspace": made.id, "type": record.kind,
+                "checkpoint_id": record.id, "subject": "record", "workspace": made.id, "type": record.kind,
                 "status": record.status, "confidence": record.confidence, "parent": record.parent,
                 "timestamp": record.timestamp, "resource_usage": record.resource_usage,
                 "snapshot": record.snapshot,

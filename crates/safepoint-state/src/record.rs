@@ -124,6 +124,7 @@ impl State {
         let text = snapshot::text_of(record)?;
         let body = json!({
             "checkpoint_id": snapshot.id,
+            "subject": "state",
             "row": snapshot::of_snapshot(snapshot, &text),
             "type": record.kind,
             "origin": record.origin,

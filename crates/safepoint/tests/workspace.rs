@@ -678,3 +678,37 @@ fn pr_05_an_agent_directs_no_workspaces() {
         0
     );
 }
+
+#[test]
+fn tr_08_work_records_and_file_checkpoints_are_told_apart() {
+    let env = env();
+    let root = root(&env);
+    let worker = below(&env, &root, "worker");
+    // The same body in YAML.
+    let body = body("one", &Value::Null, "final");
+    env.write("project/body.yaml", &safepoint_model::yaml::write(&body));
+    let (code, made) = run(
+        &env,
+        &[
+            "workspace",
+            "checkpoint",
+            &worker.id,
+            "--token",
+            &worker.token,
+            "--body",
+            "@body.yaml",
+        ],
+    );
+    assert_eq!(code, 0, "{made}");
+    env.json(&["checkpoint"]);
+    let listed = |more: &[&str]| {
+        let kind = ["trail", "list", "--kind", "checkpoint_created"];
+        let found = env.json(&[&kind[..], more].concat());
+        let entries = found["entries"].as_array().unwrap().clone();
+        let subjects = entries.iter().map(|it| it["body"]["subject"].clone());
+        subjects.collect::<Vec<Value>>()
+    };
+    assert_eq!(listed(&[]), ["record", "state"]);
+    assert_eq!(listed(&["--subject", "record"]), ["record"]);
+    assert_eq!(listed(&["--subject", "state"]), ["state"]);
+}

@@ -24,6 +24,10 @@ pub(crate) struct Filter {
     /// Only of this kind
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
+    /// Only checkpoints of this: `state` for files, databases and states, `record` for records of
+    /// work in a workspace
+    #[arg(long, value_name = "SUBJECT", value_enum)]
+    subject: Option<CheckpointSubject>,
     /// Only by this actor
     #[arg(long, value_name = "ACTOR")]
     actor: Option<String>,
@@ -36,6 +40,28 @@ pub(crate) struct Filter {
     /// Only with this in the body: FIELD=VALUE, FIELD being a name or names joined by dots
     #[arg(long = "where", value_name = "FIELD=VALUE")]
     fields: Vec<String>,
+}
+
+/// What `checkpoint_created` tells of, as the body of such an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum CheckpointSubject {
+    /// Restorable state: files, databases, states
+    State,
+    /// A record of work in a workspace
+    Record,
+}
+
+impl CheckpointSubject {
+    fn to_field(self) -> FieldFilter {
+        let value = match self {
+            Self::State => "state",
+            Self::Record => "record",
+        };
+        FieldFilter {
+            path: vec!["subject".to_owned()],
+            value: value.to_owned(),
+        }
+    }
 }
 
 impl Filter {
@@ -62,6 +88,7 @@ impl Filter {
                 .fields
                 .iter()
                 .map(|text| field(text))
+                .chain(self.subject.map(|subject| Ok(subject.to_field())))
                 .collect::<Result<_, _>>()?,
             from: 0,
         })
