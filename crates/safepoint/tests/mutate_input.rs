@@ -145,3 +145,93 @@ fn st_23_operations_come_from_a_file_or_from_standard_input() {
     assert_eq!(run.code, 0, "{run:?}");
     assert!(!env.project().join("other.txt").exists());
 }
+
+#[test]
+fn st_23_an_operation_may_be_yaml_and_json_stays_json() {
+    let env = some();
+    env.write(
+        "project/edit.yaml",
+        "type: edit\ndescription: \"Make two a digit\"\nchanges:\n  - old: two\n    new: \"no\"\n",
+    );
+    let id = checkpoint(&env, &[]);
+    let done = env.json(&[
+        "mutate",
+        "src/a.txt",
+        "--checkpoint",
+        &id,
+        "--operation",
+        "@edit.yaml",
+    ]);
+    assert_eq!(done["success"], true, "{done}");
+    assert_eq!(done["new_state"]["snapshot"], "one\nno\nthree\n");
+    // What begins as JSON is JSON, and is refused as such.
+    let id = checkpoint(&env, &[]);
+    let run = env.run(&[
+        "mutate",
+        "src/a.txt",
+        "--checkpoint",
+        &id,
+        "--operation",
+        "{type: delete}",
+    ]);
+    assert_eq!(run.code, 7, "{run:?}");
+    env.write("project/twice.yaml", "type: edit\ntype: delete\n");
+    let run = env.run(&[
+        "mutate",
+        "src/a.txt",
+        "--checkpoint",
+        &id,
+        "--operation",
+        "@twice.yaml",
+    ]);
+    assert_eq!(run.code, 7, "{run:?}");
+    assert!(run.stderr.contains("occurs twice"), "{run:?}");
+}
+
+#[test]
+fn st_24_a_target_that_changed_after_the_checkpoint_is_told() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    env.write("project/src/a.txt", "one\ntwo\nthree\nfour\n");
+    let edit = r#"{"type":"edit","changes":[{"old":"two","new":"2"}]}"#;
+    let late = env.json(&[
+        "mutate",
+        "src/a.txt",
+        "--checkpoint",
+        &id,
+        "--operation",
+        edit,
+    ]);
+    let told = late["warnings"].to_string();
+    assert!(told.contains("was changed after checkpoint"), "{late}");
+    let id = checkpoint(&env, &[]);
+    // A change elsewhere is not the target's.
+    env.write("project/other.txt", "else\n");
+    let edit = r#"{"type":"edit","changes":[{"old":"three","new":"3"}]}"#;
+    let done = env.json(&[
+        "mutate",
+        "src/a.txt",
+        "--checkpoint",
+        &id,
+        "--operation",
+        edit,
+    ]);
+    assert_eq!(done["warnings"], json!([]), "{done}");
+}
+
+#[test]
+fn st_22_a_table_that_is_named_as_people_say_it_is_refused_with_the_address_to_write() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let operation = r#"{"type":"sql","sql":"ALTER TABLE users ADD COLUMN a TEXT"}"#;
+    let run = env.run(&[
+        "mutate",
+        "users table",
+        "--checkpoint",
+        &id,
+        "--operation",
+        operation,
+    ]);
+    assert_eq!(run.code, 7, "{run:?}");
+    assert!(run.stderr.contains("sqlite:app.db#users"), "{run:?}");
+}

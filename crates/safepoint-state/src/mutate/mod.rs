@@ -445,10 +445,15 @@ impl State {
                         return Err(StateError::BadTarget {
                             target: given.to_owned(),
                             why: match step.operation {
-                                Operation::Sql { .. } => "`sql` needs the address of a database",
-                                _ => "`state` needs a target like `state:NAME`",
-                            }
-                            .to_owned(),
+                                Operation::Sql { .. } => {
+                                    // `users table` is how people say it.
+                                    let table = given.strip_suffix(" table").unwrap_or("TABLE");
+                                    format!(
+                                        "`sql` needs the address of a database, with the table behind it if only that one is meant: `sqlite:app.db#{table}`, `postgres://HOST/NAME#{table}` or `env:DATABASE_URL#{table}`"
+                                    )
+                                }
+                                _ => "`state` needs a target like `state:NAME`".to_owned(),
+                            },
                         });
                     }
                 };

@@ -14,14 +14,14 @@ use super::place::Target;
 use super::verdict::Outcome;
 use super::{Found, Mutated, Mutation, Secured, Seen, seen};
 use crate::capture::Capture;
-use crate::objects::Objects;
+use crate::objects::{Objects, Reader};
 use crate::part::Part;
 use crate::path::{self, TreePath};
 use crate::restore::{Extent, Journal, Mutating};
 use crate::scope::Scope;
 use crate::snapshot::{self, Action, Snapshot};
 use crate::state::{State, Workspace};
-use crate::{StateError, own, record};
+use crate::{StateError, own, record, tree};
 
 impl State {
     /// The state before: the checkpoint itself, unless something has happened since.
@@ -210,7 +210,11 @@ impl State {
             lines: acted.lines,
             structure: acted.structure,
             output: acted.output,
-            warnings: acted.warnings,
+            warnings: late_warnings(&reader, secured)
+                .unwrap_or_default() // the change is recorded, and stays so
+                .into_iter()
+                .chain(acted.warnings)
+                .collect(),
         })
     }
 
@@ -280,4 +284,43 @@ fn summary(secured: &Secured) -> String {
         0 => first,
         more => format!("{first}, and {more} more"),
     }
+}
+
+/// Targets that somebody had changed after the checkpoint was made. Rolling back to the checkpoint
+/// takes those changes back too, which whoever made it late may not expect.
+fn late_warnings(reader: &Reader<'_>, secured: &Secured) -> Result<Vec<String>, StateError> {
+    let (then, now) = (&secured.checkpoint, &secured.before);
+    if then.id == now.id {
+        return Ok(Vec::new());
+    }
+    let mut warnings = Vec::new();
+    for found in &secured.steps {
+        let is_changed = match &found.target {
+            Target::Place(place) => {
+                let old = tree::find(reader, Some(&then.record.files), &place.path)?;
+                let new = tree::find(reader, Some(&now.record.files), &place.path)?;
+                old.map(|entry| entry.node) != new.map(|entry| entry.node)
+            }
+            Target::Part(subject) => {
+                let part_of = |snapshot: &Snapshot| {
+                    let mut parts = snapshot.record.parts.iter();
+                    parts.find(|part| part.subject == *subject).cloned()
+                };
+                match (part_of(then), part_of(now)) {
+                    (Some(old), Some(new)) => !old.is_same(&new),
+                    (old, new) => old.is_some() != new.is_some(),
+                }
+            }
+        };
+        if is_changed {
+            warnings.push(format!(
+                "`{}` was changed after checkpoint {} was made: that change is kept in {}, and rolling back to the former takes it back too; make the checkpoint before the first change",
+                found.target.name(),
+                then.id,
+                now.id
+            ));
+        }
+    }
+    warnings.dedup();
+    Ok(warnings)
 }
