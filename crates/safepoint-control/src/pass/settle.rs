@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use safepoint_authority::{Denial, DenialCode, Permit, changed, changed_how};
-use safepoint_gates::{Decision, Judgement};
+use safepoint_gates::{Decision, Judgement, QuestionNote};
 use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::{Value, json};
@@ -243,8 +243,9 @@ impl Bench<'_> {
                     hold_id: said.hold_id.clone(),
                     reason: said.reason.clone(),
                     next: format!(
-                        "answer: `safepoint session answer {} {gate} --answers '{{…}}'`, then ask again",
-                        form.canonical.session_id
+                        "answer: `safepoint session answer {} {gate} --answers '{}'`, then ask again",
+                        form.canonical.session_id,
+                        answer_form(&said.questions, gate)
                     ),
                     ..denial(DenialCode::QuestionsPending, form, action)
                 })
@@ -491,5 +492,18 @@ pub(super) fn denial(code: DenialCode, form: &Form, action: &ActionId) -> Denial
         policy_basis: Vec::new(),
         reason: code.meaning().to_owned(),
         next: String::new(),
+    }
+}
+
+/// What the answers to the questions of a gate look like: each id, and a place for its answer.
+fn answer_form(questions: &[QuestionNote], gate: &str) -> String {
+    let mine = questions.iter().filter(|it| it.checkpoint_id == gate);
+    let answers: Vec<String> = mine
+        .map(|it| format!("{}: …", Value::from(it.question_id.as_str())))
+        .collect();
+    match answers.is_empty() {
+        true => "{…}".to_owned(),
+        // It stands between single quotes.
+        false => format!("{{{}}}", answers.join(", ")).replace('\'', r"'\''"),
     }
 }
