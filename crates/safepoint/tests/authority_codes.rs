@@ -83,6 +83,8 @@ checkpoints:
     let (exit, reply) = support::exec(&env, &COPY);
     let denial = is_denied(exit, &reply, "QUESTIONS_PENDING");
     assert!(text(&denial["next"]).contains("session answer"), "{denial}");
+    let form = r#"--answers '{"reason": …}'"#;
+    assert!(text(&denial["next"]).contains(form), "{denial}");
     assert_eq!(reply["resolution"]["questions"][0]["question_id"], "reason");
     assert!(!is_there(&env, "b"));
     runs(&env, &["cat", "a"]);
