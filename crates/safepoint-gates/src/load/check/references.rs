@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::{Names, similar};
-use crate::atlas::{AtlasManifest, CheckpointTrigger};
+use super::{Names, extensions, similar};
+use crate::atlas::{AtlasManifest, CheckpointTrigger, Runner};
 use crate::load::finding::Findings;
 use crate::load::shape::below;
 use crate::load::suggest::{nearest, shown};
@@ -170,13 +170,21 @@ pub(super) fn warn(atlas: &AtlasManifest, names: &Names<'_>, findings: &mut Find
         if let CheckpointTrigger::Custom { trigger_id, .. } = &gate.trigger
             && !names.extensions.contains(trigger_id.as_str())
         {
+            // What names its code by itself needs no extension.
+            if let Some(code) = Runner::inline(trigger_id) {
+                if let Runner::Cel(expression) = code {
+                    let pointer = format!("/checkpoints/{index}/trigger/trigger_id");
+                    extensions::cel(&expression, &pointer, findings);
+                }
+                continue;
+            }
             findings.warning(
                 format!("/checkpoints/{index}/trigger/trigger_id"),
                 format!(
                     "no extension defines `{}`, so this gate is always raised",
                     shown(trigger_id)
                 ),
-                "define it under `extensions`",
+                "define it under `extensions`, or write `cel:…`, `wasm:…` or `https://…`",
             );
         }
     }

@@ -85,6 +85,26 @@ fn ga_02_locks_without_a_key_and_triggers_without_code_are_flagged() {
 }
 
 #[test]
+fn ga_02_a_trigger_that_names_its_code_by_itself_is_no_trigger_without_code() {
+    for code in [
+        "'cel: input.contains(\"angry\")'",
+        "'wasm: mood.wasm'",
+        "'https://steward.example/mood'",
+    ] {
+        nothing(&format!(
+            "checkpoints: [{{checkpoint_id: g, trigger: {{type: custom, trigger_id: {code}}}}}]\n"
+        ));
+    }
+    let wrong =
+        "checkpoints: [{checkpoint_id: g, trigger: {type: custom, trigger_id: 'cel: 1 +'}}]\n";
+    let found = errors(wrong);
+    assert!(
+        matches!(found.as_slice(), [one] if one.starts_with("/checkpoints/0/trigger/trigger_id: ")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn ga_02_settings_that_change_nothing_or_too_much_are_flagged() {
     only(
         "checkpoint_config: {action_pre: {mappings: {'file.*': {require_policy_check: true}}}}\n",
