@@ -207,6 +207,7 @@ impl Bench<'_> {
         Ok(Settled::Leave {
             permit: yes.permit.map(Box::new),
             trust_after: None,
+            within: None,
             decision: yes.decision,
         })
     }
