@@ -131,7 +131,10 @@ pub(super) fn deny(context: &mut Context, reply: &DenialReply) -> Result<Exit, C
     Ok(Exit::Denied)
 }
 
-pub(super) fn tell_rehearsal(context: &mut Context, rehearsed: Rehearsed) -> Result<Exit, CliError> {
+pub(super) fn tell_rehearsal(
+    context: &mut Context,
+    rehearsed: Rehearsed,
+) -> Result<Exit, CliError> {
     let fingerprint = rehearsed.canonical.fingerprint();
     let reply = RehearsalReply {
         would_run: rehearsed.denial.is_none(),

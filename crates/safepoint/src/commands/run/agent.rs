@@ -171,7 +171,8 @@ fn attend(
         if let Some(socket) = socket {
             command.env("SAFEPOINT_BROKER", socket);
         }
-        start(command, passage.fence.as_ref()).and_then(|child| wait(child, room, context, session, flags.limit()))
+        start(command, passage.fence.as_ref())
+            .and_then(|child| wait(child, room, context, session, flags.limit()))
     };
     let Some(listener) = &listener else {
         return work(command, None);
