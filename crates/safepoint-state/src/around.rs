@@ -262,6 +262,7 @@ impl State {
         own.record.files = files;
         if matches!(share, Share::Only(_)) {
             own.record.git = before.record.git;
+            own.record.linked.clone_from(&before.record.linked);
         }
         Ok(own)
     }
@@ -302,6 +303,7 @@ fn is_same(latest: &Snapshot, now: &Snapshot) -> bool {
     let (one, other) = (&latest.record, &now.record);
     one.files == other.files
         && one.git == other.git
+        && one.linked == other.linked
         && one.root_mode == other.root_mode
         && one.left_out == other.left_out
         && one.sensitive == other.sensitive

@@ -175,7 +175,7 @@ impl State {
         warnings.extend(refuse_empty(&objects.reader(), wanted, &capture)?);
         warnings.extend(self.warnings(&capture, &sealed));
         if !no_files {
-            warnings.extend(self.outside_warning(workspace));
+            warnings.extend(self.outside_warning(workspace, wanted.scope));
         }
         let snapshot = Snapshot {
             id: SnapshotId::generate(self.now(), &*self.around.entropy)?,
@@ -193,6 +193,10 @@ impl State {
                 files: capture.files,
                 root_mode: (!no_files).then(|| root_mode(workspace)).flatten(),
                 git: capture.git,
+                linked: match capture.git {
+                    Some(_) => self.capture_linked(workspace, wanted.scope)?,
+                    None => None,
+                },
                 git_head: self.head(workspace).filter(|_| !no_files),
                 left_out: capture.left_out(),
                 sensitive: capture.sensitive(),
@@ -319,10 +323,13 @@ impl State {
         }
     }
 
-    /// In a linked work tree git keeps its state elsewhere, which is not ours to roll back.
-    fn outside_warning(&self, workspace: &Workspace) -> Option<String> {
+    /// In a linked work tree git keeps its state elsewhere. Of a part of the work tree, and of a
+    /// repository elsewhere that is no linked one, it is not captured.
+    fn outside_warning(&self, workspace: &Workspace, scope: &Scope) -> Option<String> {
         let repository = self.repository(workspace)?;
-        let outside = !repository.git_dir().starts_with(&workspace.root);
+        let is_linked = repository.git_dir() != repository.common_dir();
+        let outside = !repository.git_dir().starts_with(&workspace.root)
+            && !(is_linked && scope.is_everything());
         outside.then(|| {
             format!(
                 "git keeps the state of this work tree in `{}`: `HEAD`, index and branches are not captured, only the files",

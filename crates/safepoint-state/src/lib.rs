@@ -20,6 +20,7 @@ mod identity;
 mod isolate;
 mod left_behind;
 pub mod left_out;
+mod linked;
 mod lock;
 pub mod mutate;
 pub mod objects;

@@ -107,6 +107,11 @@ impl Undoing<'_> {
         let mut plan = Plan::new(self.present, &[before, after], files, git);
         plan.add_parts(self.trees, self.workspace, self.scope, &before.files)?;
         left.is_any = !plan.kept.is_empty() || plan.changes.iter().any(is_felt);
+        let (old, new) = (before.linked.as_ref(), after.linked.as_ref());
+        if crate::linked::head_change(old, new).is_some() {
+            left.was_any = true;
+            left.is_any = true;
+        }
         if let (true, Some(first)) = (left.is_any, left.gone.first()) {
             let more = match left.gone.len() - 1 {
                 0 => String::new(),

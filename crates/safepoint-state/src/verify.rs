@@ -67,6 +67,8 @@ fn needed(
         .iter()
         .map(|sealed| sealed.content)
         .collect();
+    let linked = snapshot.record.linked.as_ref();
+    contents.extend(linked.and_then(|linked| linked.index));
     for part in &snapshot.record.parts {
         contents_of_part(reader, part, &mut contents)?;
     }
@@ -143,6 +145,7 @@ pub(crate) fn references(
     live: &mut HashSet<ContentId>,
 ) -> Result<(), StateError> {
     live.extend(record.sealed.iter().map(|sealed| sealed.content));
+    live.extend(record.linked.iter().filter_map(|linked| linked.index));
     for part in &record.parts {
         contents_of_part(reader, part, live)?;
     }

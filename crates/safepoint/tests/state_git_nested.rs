@@ -10,6 +10,7 @@
 mod support;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use support::{Facts, checkpoint, commit, repository, roll_back, survives};
 use testkit::tree::git;
@@ -112,26 +113,136 @@ fn st_13_a_repository_that_is_removed_altogether_comes_back() {
     before.assert_same(&after);
 }
 
-/// Git keeps the state of a linked work tree in the other repository, which is
-/// not ours to roll back: it is said, and the files come back.
-#[test]
-fn st_13_of_a_linked_work_tree_the_files_come_back_and_the_rest_is_told() {
-    let env = repository();
+/// A linked work tree of the branch `other`, beside the project.
+fn link(env: &testkit::TestEnv) -> PathBuf {
     let linked = env.root().join("linked");
-    git(
-        &env.project(),
-        &["worktree", "add", "-q", linked.to_str().unwrap(), "other"],
+    let add = ["worktree", "add", "-q", linked.to_str().unwrap(), "other"];
+    git(&env.project(), &add);
+    linked
+}
+
+/// What git says of a work tree, and of the branches that are not its own.
+fn git_facts(linked: &Path) -> [String; 5] {
+    [
+        git(linked, &["rev-parse", "HEAD"]),
+        git(linked, &["symbolic-ref", "HEAD"]),
+        git(linked, &["status", "--porcelain"]),
+        git(linked, &["diff", "--cached"]),
+        git(linked, &["rev-parse", "main"]),
+    ]
+}
+
+#[test]
+fn st_13_head_branch_and_index_of_a_linked_work_tree_come_back() {
+    let env = repository();
+    let linked = link(&env);
+    let directory = linked.to_str().unwrap();
+    fs::write(linked.join("kept.txt"), "staged\n").unwrap();
+    git(&linked, &["add", "kept.txt"]);
+    fs::write(linked.join("kept.txt"), "not staged\n").unwrap();
+    let before = git_facts(&linked);
+    let reply = env.json(&["-C", directory, "checkpoint"]);
+    let id = reply["checkpoint_id"].as_str().unwrap();
+    assert!(
+        !reply["warnings"].to_string().contains("not captured"),
+        "{reply}"
     );
+    git(&linked, &["commit", "-qam", "agent"]);
+    git(&linked, &["switch", "-q", "-c", "agents"]);
+    git(&linked, &["commit", "-q", "--allow-empty", "-m", "again"]);
+    // Somebody goes on in the main work tree.
+    git(&env.project(), &["commit", "-qam", "mine"]);
+    let main = git(&env.project(), &["rev-parse", "main"]);
+    let reply = env.json(&["-C", directory, "rollback", id]);
+    assert_eq!(reply["verification"]["match"], true, "{reply}");
+    assert_eq!(reply["not_restored"], serde_json::json!([]), "{reply}");
+    let after = git_facts(&linked);
+    assert_eq!(before[..4], after[..4]);
+    assert_eq!(after[4], main);
+    assert_eq!(
+        fs::read_to_string(linked.join("kept.txt")).unwrap(),
+        "not staged\n"
+    );
+    // And the going back is taken back.
+    env.json(&["-C", directory, "redo"]);
+    assert_eq!(
+        git(&linked, &["symbolic-ref", "HEAD"]).trim(),
+        "refs/heads/agents"
+    );
+    git(&linked, &["fsck", "--strict"]);
+}
+
+#[test]
+fn st_13_a_branch_that_another_work_tree_uses_is_not_moved_and_that_is_told() {
+    let env = repository();
+    let linked = link(&env);
     let directory = linked.to_str().unwrap();
     let reply = env.json(&["-C", directory, "checkpoint"]);
     let id = reply["checkpoint_id"].as_str().unwrap();
-    let warnings = reply["warnings"].to_string();
-    assert!(warnings.contains("not captured"), "{warnings}");
-    let before = fs::read(linked.join("kept.txt")).unwrap();
-    fs::write(linked.join("kept.txt"), "agent\n").unwrap();
-    git(&linked, &["commit", "-qam", "agent"]);
-    env.json(&["-C", directory, "rollback", id]);
-    assert_eq!(fs::read(linked.join("kept.txt")).unwrap(), before);
+    git(&linked, &["switch", "-q", "-c", "agents"]);
+    git(&env.project(), &["stash", "-q"]);
+    git(&env.project(), &["switch", "-q", "other"]);
+    git(
+        &env.project(),
+        &["commit", "-q", "--allow-empty", "-m", "mine"],
+    );
+    let mine = git(&env.project(), &["rev-parse", "other"]);
+    let run = env.run(&["-C", directory, "rollback", id, "--json"]);
+    assert!(
+        run.stdout.contains("another work tree has the branch"),
+        "{run:?}"
+    );
+    assert_eq!(git(&env.project(), &["rev-parse", "other"]), mine);
+}
+
+#[test]
+fn st_35_a_commit_in_a_linked_work_tree_is_made_behind_the_fence_and_taken_back() {
+    let env = testkit::TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
+    // Temporary folders can be written from behind the fence.
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (main, linked) = (place.path().join("main"), place.path().join("linked"));
+    fs::create_dir(&main).unwrap();
+    git(&main, &["init", "-q", "-b", "main"]);
+    fs::write(main.join("kept.txt"), "kept\n").unwrap();
+    commit(&main, "first");
+    let directory = linked.to_str().unwrap();
+    git(&main, &["worktree", "add", "-q", "-b", "other", directory]);
+    let before = git_facts(&linked);
+    let script = "set -e; echo x >> kept.txt; git add -A; \
+        git -c user.name=a -c user.email=a@b commit -qm agent; git branch agents; \
+        git checkout -q agents; git checkout -q other\n";
+    fs::write(linked.join("work.sh"), script).unwrap();
+    let exec = [
+        "-C", directory, "exec", "--no-tui", "--json", "--", "sh", "work.sh",
+    ];
+    let run = env.run(&exec);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_ne!(git_facts(&linked)[0], before[0]);
+    let log = env.json(&["-C", directory, "log"]);
+    assert!(
+        log["actions"][0]["changes"]
+            .to_string()
+            .contains(".git/HEAD"),
+        "{log:#}"
+    );
+    let undone = env.json(&["-C", directory, "undo"]);
+    assert_eq!(undone["verification"]["match"], true, "{undone}");
+    assert_eq!(git_facts(&linked)[..2], before[..2]);
+    // Nothing that chooses what git runs can be written from there.
+    for place in [
+        "config",
+        "hooks/pre-commit",
+        "info/attributes",
+        "packed-refs",
+        "HEAD",
+    ] {
+        let file = main.join(".git").join(place);
+        let was = fs::read(&file).ok();
+        let script = format!("echo x >> {}\n", file.display());
+        fs::write(linked.join("work.sh"), script).unwrap();
+        env.run(&exec);
+        assert_eq!(fs::read(&file).ok(), was, "{place}");
+    }
 }
 
 #[test]

@@ -61,6 +61,44 @@ pub(super) fn find_common_dir(git_dir: &Path) -> Result<PathBuf, GitError> {
     }
 }
 
+/// What git has to write outside of a linked work tree: the directory that the repository keeps
+/// for that work tree, objects, references and their logs. None of settings, hooks, attributes
+/// and `packed-refs`, since the directory they lie in could then be written as a whole.
+///
+/// The work tree may be written by whoever is to be held, and so may its file `.git`. So the
+/// repository must name this work tree too, must lie outside of everything that is `writable`
+/// already, and must not lie inside another git directory, where objects could pose as one.
+pub fn linked_places(worktree: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
+    let find = || -> Option<Vec<PathBuf>> {
+        let worktree = fs::canonicalize(worktree).ok()?;
+        let pointer = worktree.join(".git");
+        if !fs::symlink_metadata(&pointer).ok()?.is_file() {
+            return None;
+        }
+        let git_dir = find_git_dir(&worktree).ok()??;
+        let common_dir = git_dir.parent()?.parent()?;
+        let is_own_name = git_dir.parent()?.file_name()? == "worktrees"
+            && common_dir.file_name()? == ".git"
+            && !common_dir.parent()?.iter().any(|name| name == ".git");
+        let is_common = find_common_dir(&git_dir).ok()? == common_dir;
+        let back = regular::read(&git_dir.join("gitdir"), LARGEST).ok()?;
+        let back = PathBuf::from(OsString::from_vec(back.trim_ascii_end().to_vec()));
+        let is_named = fs::canonicalize(git_dir.join(back)).ok()? == pointer;
+        let is_outside = !writable.iter().any(|place| {
+            let place = fs::canonicalize(place);
+            place.is_ok_and(|place| common_dir.starts_with(place))
+        });
+        if !(is_own_name && is_common && is_named && is_outside) {
+            return None;
+        }
+        let shared = ["objects", "refs", "logs"].map(|name| common_dir.join(name));
+        let is_directory = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+        let places = shared.into_iter().chain([git_dir.clone()]);
+        Some(places.filter(is_directory).collect())
+    };
+    find().unwrap_or_default()
+}
+
 /// Whether the configuration `text` agrees that `worktree` is the work tree. A
 /// linked work tree is one whatever the main one says of itself.
 pub(super) fn is_worktree_of(

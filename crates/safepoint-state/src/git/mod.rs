@@ -20,5 +20,6 @@ pub mod stash;
 mod status;
 
 pub use error::GitError;
+pub use layout::linked_places;
 pub use repository::{Head, Repository};
 pub use runner::Git;

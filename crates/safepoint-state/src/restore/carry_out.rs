@@ -75,6 +75,13 @@ impl State {
         fault::point("restore.applied");
         warnings.extend(remarks_as_warnings(plan, &staged, &remarks));
         warnings.extend(secrets.put(&workspace.root)?);
+        // Only what is meant to move is written: git may be used there meanwhile.
+        let present = self.find(journal.before.as_str())?.record.linked;
+        let moves = journal.mutating.is_none()
+            && journal.taking_back.is_none()
+            && present != journal.record.linked;
+        let wanted = journal.record.linked.as_ref().filter(|_| moves);
+        let unmoved = self.put_linked(workspace, wanted, &reader)?;
         let seen = self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
         let left = seen.left;
         for change in left.iter().take(10) {
@@ -86,7 +93,7 @@ impl State {
         }
         warnings.extend(not_given_as_warning(&seen.not_given));
         fault::point("restore.verified");
-        let matches = left.is_empty() && !plan.incomplete;
+        let matches = left.is_empty() && !plan.incomplete && unmoved.is_none();
         self.record_restored(workspace, &journal, plan, matches)?;
         fault::point("restore.recorded");
         stage::clear(&workspace.root)?;
@@ -112,7 +119,13 @@ impl State {
             pre_hash: before.hash(),
             post_hash: part::hash(seen.hash, &journal.record.parts),
             matches,
-            not_restored: Vec::new(),
+            not_restored: unmoved
+                .map(|why| crate::snapshot::Note {
+                    path: ".git".to_owned(),
+                    why: format!("`HEAD`, branch and index are not put back: {why}"),
+                })
+                .into_iter()
+                .collect(),
             warnings,
         })
     }

@@ -239,6 +239,16 @@ impl State {
             format!("after {}", describe(goal)),
         )?;
         (after.record.files, after.record.git) = (files, git);
+        let around = match goal {
+            Goal::Without { action, .. } => Some((
+                self.find(action.before.as_str())?.record.linked,
+                self.find(action.after.as_str())?.record.linked,
+            )),
+            Goal::Snapshot { .. } | Goal::Brought(_) => None,
+        };
+        let now_linked = before.record.linked.as_ref();
+        let (wanted_linked, unmoved) = Self::wanted_linked(goal, &scope, around, now_linked);
+        after.record.linked = wanted_linked;
         after.record.parts = then;
         if let (Goal::Snapshot { snapshot, .. }, true) = (goal, scope.is_everything()) {
             after.record.root_mode = snapshot.record.root_mode.or(after.record.root_mode);
@@ -267,7 +277,13 @@ impl State {
         let mut restored =
             self.carry_out(workspace, &objects, &plan, journal, secrets, progress)?;
         restored.warnings.splice(0..0, warnings);
-        restored.not_restored = self.not_restored(workspace, goal, &scope, &plan)?;
+        let mut notes = self.not_restored(workspace, goal, &scope, &plan)?;
+        notes.extend(unmoved.map(|why| Note {
+            path: ".git".to_owned(),
+            why: format!("`HEAD`, branch and index stay as they are: {why}"),
+        }));
+        notes.append(&mut restored.not_restored);
+        restored.not_restored = notes;
         Ok(restored)
     }
 
@@ -419,6 +435,7 @@ impl State {
                 files: capture.files,
                 root_mode: checkpoint::root_mode(workspace),
                 git: capture.git,
+                linked: self.capture_linked(workspace, scope)?,
                 git_head: None,
                 left_out: capture.left_out(),
                 sensitive: capture.sensitive(),

@@ -20,6 +20,7 @@ pub(crate) use told::{
     of_snapshot, text_of,
 };
 
+use crate::linked::LinkedGit;
 use crate::omitted::OmittedMark;
 use crate::part::Part;
 use crate::tree::{Moment, Subtree};
@@ -101,6 +102,9 @@ pub struct Record {
     pub root_mode: Option<u32>,
     /// The git directories, as a tree of their own; `None` when they were not captured.
     pub git: Option<Subtree>,
+    /// The git state of a linked work tree, which lies elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<LinkedGit>,
     /// What git says of the work tree.
     pub git_head: Option<String>,
     /// What was left out, and why.

@@ -267,6 +267,9 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
     // A hidden file in the workspace would take all new names from the directories on its way.
     let elsewhere = |file: &PathBuf| file.exists() && !file.starts_with(&workspace.root);
     hidden.extend(context.store_files().into_iter().filter(elsewhere));
+    // Git keeps what it writes of a linked work tree beside the main one.
+    let linked = safepoint_state::git::linked_places(&workspace.root, &writable);
+    writable.extend(linked);
     Fence {
         writable,
         hidden,
