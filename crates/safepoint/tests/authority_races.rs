@@ -362,7 +362,7 @@ fn au_25_nothing_unapproved_happens_whatever_is_exchanged() {
         if let Swap::Binary = swap {
             fs::copy("/bin/cp", place.join("tool")).unwrap();
         }
-        permitted(&env, words);
+        let permit = permitted(&env, words);
         let mut command = exec_command(&env, &[], words);
         match swap {
             Swap::Nothing => {}
@@ -394,6 +394,11 @@ fn au_25_nothing_unapproved_happens_whatever_is_exchanged() {
         }
         let victim = fs::read_to_string(env.root().join("victim")).unwrap();
         assert_eq!(victim, "untouched\n", "round {round}: {swap:?}");
+        // With other variables it is another wish: the yes stays good for what it was given to.
+        if let Swap::Environment = swap {
+            assert_eq!(support::permit_state(&env, &permit).0, "issued");
+            env.json(&["permit", "revoke", &permit]);
+        }
         deny_all(&env);
     }
     runs(&env, &["true"]);
