@@ -738,20 +738,23 @@ fn au_26_an_agent_that_is_cut_off_is_in_the_trail() {
     assert!(changes.iter().any(|it| it["path"] == "made"), "{cut:#}");
 }
 
-/// Starts a command that waits for somebody, and says which hold it waits for.
-fn waits(env: &TestEnv) -> (std::process::Child, String) {
+/// Starts a command that waits for somebody.
+fn start_waiting(env: &TestEnv) -> std::process::Child {
     let words = [
         "--json", "exec", "--no-tui", "--wait", "10m", "--", "cp", "a", "b",
     ];
-    let waiting = env
-        .command(&words)
+    env.command(&words)
         .stdout(std::process::Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// The hold that it makes.
+fn first_hold(env: &TestEnv) -> String {
     loop {
         let list = env.json(&["hold", "list"]);
         if let Some(hold) = list["holds"][0]["hold_id"].as_str() {
-            return (waiting, hold.to_owned());
+            return hold.to_owned();
         }
     }
 }
@@ -761,7 +764,8 @@ fn au_27_a_signal_ends_a_wait_and_nothing_else() {
     use rustix::process::{Pid, Signal, kill_process};
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let env = held();
-        let (waiting, hold) = waits(&env);
+        let waiting = start_waiting(&env);
+        let hold = first_hold(&env);
         kill_process(Pid::from_child(&waiting), signal).unwrap();
         let output = waiting.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{signal:?}: {output:?}");
@@ -777,7 +781,8 @@ fn au_27_a_signal_ends_a_wait_and_nothing_else() {
 #[test]
 fn au_25_rules_that_change_while_somebody_waits_void_the_permit() {
     let env = held();
-    let (waiting, hold) = waits(&env);
+    let waiting = start_waiting(&env);
+    let hold = first_hold(&env);
     env.write(
         "project/atlas.yaml",
         &support::HELD.replace("Some things", "Most things"),
