@@ -104,6 +104,7 @@ fn main() -> ExitCode {
         },
         until: Until::Left,
         operator: Some("ana".to_owned()),
+        stop: std::sync::Arc::default(),
     };
     match safepoint_tui::run(&mut desk, &Wall, &options) {
         Ok(ended) => {
