@@ -57,7 +57,9 @@ fn au_01_the_form_holds_everything_that_decides_what_happens() {
     assert_eq!(form["argv"], json!(["cp", "short/in", "b"]));
     assert_eq!(form["directory"]["path"], json!(root));
     assert_eq!(form["workspace"]["path"], json!(root));
-    assert_eq!(form["environment"]["TZ"], "UTC");
+    // The name of each variable, and a digest in place of its value.
+    let zone = form["environment"]["TZ"].as_str().unwrap();
+    assert!(zone.starts_with("[redacted:"), "{zone}");
     assert_eq!(form["environment"].get("SAFEPOINT_HOME"), None);
     assert_eq!(form["input"], json!({"none": {}}));
     assert_eq!(form["atlases"][0]["atlas_id"], "tests.held");
@@ -377,7 +379,10 @@ fn au_43_every_list_and_every_one_is_data_too() {
         env.json(&["permit", "revoke", &permit])["state"]["is"],
         "void"
     );
-    assert_eq!(env.json(&["hold", "list"]), json!({"holds": []}));
+    assert_eq!(
+        env.json(&["hold", "list"]),
+        json!({"holds": [], "total": 0, "next": null})
+    );
     let all = env.json(&["hold", "list", "--all"]);
     assert_eq!(all["holds"][0]["state"], "approved");
     assert_eq!(

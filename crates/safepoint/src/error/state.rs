@@ -115,7 +115,9 @@ pub(super) fn explain(error: &StateError) -> Explanation {
         StateError::CapReached { .. } => (
             Code::StoreCapReached,
             None,
-            hint("`safepoint gc` gives space back; `object_cap` in your settings raises the cap"),
+            hint(
+                "a person gives space back by collecting garbage, or raises `object_cap` in the settings",
+            ),
         ),
         StateError::OtherWorkspace { theirs, .. } => (
             Code::OtherWorkspace,
