@@ -846,7 +846,7 @@ fn au_42_an_agent_checkpoints_changes_verifies_and_rolls_back_inside() {
         (read("rolled"), read("back")),
         ("0\n".into(), "content of a\n".into())
     );
-    let codes = ["mutate", "verify", "undo", "redo"].map(|name| read(name));
+    let codes = ["mutate", "verify", "undo", "redo"].map(&read);
     assert_eq!(codes, ["0\n"; 4], "{}", read("mutated"));
     assert_eq!(read("a"), "content of a\nmore\n");
     for name in ["audit", "log", "list", "show"] {

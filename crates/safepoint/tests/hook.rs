@@ -764,7 +764,7 @@ fn pr_05_the_documented_use_of_a_token_is_not_held() {
     .enumerate()
     {
         let said = passes(&claude.asks(&format!("t-{number}"), line));
-        assert_eq!(said, None, "{line}");
+        assert_reaches_store(said, line);
     }
     assert_eq!(env.json(&["hold", "list"])["holds"], json!([]));
     denied(&claude.asks(
@@ -967,12 +967,13 @@ fn su_05_safepoint_inside_a_line_is_an_agent_and_stays_in_its_workspace() {
          {safepoint} rollback {theirs}; echo $? >> codes\n\
          {safepoint} --store sqlite:x.db status; echo $? >> codes\n\
          {safepoint} mutate a --auto-checkpoint --operation @{other}/file; echo $? >> codes\n\
+         {safepoint} checkpoint sqlite:{other}/app.db; echo $? >> codes\n\
          {safepoint} checkpoint --reason own; echo $? >> codes\n"
     );
     env.write("project/call.sh", &script);
     claude.does("t-1", "sh call.sh");
     let codes = fs::read_to_string(env.project().join("codes")).unwrap();
-    assert_eq!(codes, "6\n6\n8\n6\n6\n0\n");
+    assert_eq!(codes, "6\n6\n8\n6\n6\n7\n0\n");
     assert_eq!(
         fs::read_to_string(env.root().join("other/file")).unwrap(),
         "after\n"

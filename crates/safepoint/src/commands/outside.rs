@@ -10,7 +10,7 @@ use safepoint_state::{StateError, Subject, WantedPart};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::context::Context;
+use crate::context::{Context, real_path};
 use crate::error::CliError;
 
 /// A scope, sorted into what is in the workspace and what is not.
@@ -51,12 +51,28 @@ pub(super) fn subject(context: &Context, text: &str) -> Result<Option<Subject>, 
     }
     if Address::is_meant(text) {
         let address = Address::parse(text, &here(context)).map_err(refused)?;
+        keep_agent_inside(context, &address)?;
         return Ok(Some(Subject::Database {
             address,
             variable: None,
         }));
     }
     Ok(None)
+}
+
+/// An agent names no database file outside its workspace: its fence keeps it from writing there,
+/// and we run outside of that.
+fn keep_agent_inside(context: &Context, address: &Address) -> Result<(), CliError> {
+    let Some(file) = address.file().filter(|_| context.is_agent()) else {
+        return Ok(());
+    };
+    match real_path(file).starts_with(context.workspace()?.root) {
+        true => Ok(()),
+        false => Err(CliError::Invalid {
+            message: format!("`{}` is outside the workspace", file.display()),
+            suggestion: "an agent changes databases in its workspace; ask a person about others",
+        }),
+    }
 }
 
 /// `env:DATABASE_URL`, with `#TABLE,…` behind it to mean only some tables.

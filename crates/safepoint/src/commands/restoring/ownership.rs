@@ -128,7 +128,11 @@ impl Caller {
     fn did(&self, action: &Action) -> bool {
         match &action.session {
             Some(session) => self.sessions.contains(session),
-            None => self.since.is_some_and(|since| action.time >= since),
+            // What was asked for without a session was asked for by a person.
+            None => {
+                let since = self.since.filter(|_| action.is_observed());
+                since.is_some_and(|since| action.time >= since)
+            }
         }
     }
 }
