@@ -141,6 +141,8 @@ struct Verified {
     witnessed: u64,
     #[serde(default)]
     outside_copy: Option<String>,
+    #[serde(default)]
+    outside_copy_since: Option<u64>,
     first_bad: Option<Bad>,
 }
 
@@ -164,6 +166,7 @@ pub(super) async fn verify(visitor: Visitor) -> Result<Response, Trouble> {
         checked,
         witnessed,
         outside_copy,
+        outside_copy_since,
         first_bad,
     } = &verified;
     let body = html! {
@@ -173,6 +176,9 @@ pub(super) async fn verify(visitor: Visitor) -> Result<Response, Trouble> {
             @if *valid {
                 p { "The server has hashed all " (checked) " entries anew, and checked every chain and every signature."
                     @if outside_copy.as_deref() == Some("kept") { " " (witnessed) " of them are confirmed by the copy outside the database." } }
+                @if let Some(since) = outside_copy_since {
+                    p { "The copy outside the database was missing once. It was made anew when there were " (since) " entries, and confirms none of them." }
+                }
             }
             @if let Some(Bad { seq, id, reason }) = first_bad {
                 p { "The first bad entry is number " (seq) ": " (text(reason)) "." }

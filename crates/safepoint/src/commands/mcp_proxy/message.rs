@@ -97,10 +97,23 @@ pub(super) fn is_plain(said: &Value) -> bool {
     let known = ["jsonrpc", "id", "method", "params"];
     let parameters = fields.get("params").and_then(Value::as_object);
     let given = parameters.into_iter().flat_map(|it| it.keys());
-    fields.keys().all(|name| !seems(name, &known))
+    fields.get("method").is_none_or(is_plain_method)
+        && fields.keys().all(|name| !seems(name, &known))
         && given
             .into_iter()
             .all(|name| !seems(name, &["name", "arguments"]))
+}
+
+/// Whether a method is a text that every server reads as the same method. A lenient one takes
+/// `TOOLS/CALL`, `tools/call ` or `["tools/call"]` for a call.
+fn is_plain_method(method: &Value) -> bool {
+    let Some(method) = method.as_str() else {
+        return false;
+    };
+    let plain = |next: char| next.is_ascii_alphanumeric() || "/_.$-".contains(next);
+    let letters = method.chars().filter(char::is_ascii_alphanumeric);
+    let letters: String = letters.map(|next| next.to_ascii_lowercase()).collect();
+    method.chars().all(plain) && (method == "tools/call" || letters != "toolscall")
 }
 
 /// Whether a name is not one of these, but would be without regard to case.

@@ -50,6 +50,32 @@ fn su_06_names_that_only_seem_to_be_others_are_refused() {
 }
 
 #[test]
+fn su_06_methods_that_only_seem_to_be_others_are_refused() {
+    for plain in [
+        "tools/call",
+        "tools/list",
+        "notifications/cancelled",
+        "$/progress",
+    ] {
+        assert!(message::is_plain(&json!({"method": plain})), "{plain}");
+    }
+    for other in [
+        json!("TOOLS/CALL"),
+        json!("tools/call "),
+        json!(" tools/call"),
+        json!("tools/call\u{0}"),
+        json!("tools//call"),
+        json!("tools.call"),
+        json!("tools/ca\u{200b}ll"),
+        json!(["tools/call"]),
+        json!({"name": "tools/call"}),
+        json!(null),
+    ] {
+        assert!(!message::is_plain(&json!({"method": other})), "{other}");
+    }
+}
+
+#[test]
 fn su_06_ids_are_compared_by_what_they_are() {
     let id = |value| message::id(&json!({ "id": value }));
     assert_eq!(id(json!(1)), id(json!(1.0)));

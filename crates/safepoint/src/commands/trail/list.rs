@@ -233,8 +233,8 @@ fn newest(trail: &Trail, query: &Query, count: usize) -> Result<u64, CliError> {
         places.insert(entry.seq);
         Ok(Flow::More)
     })?;
-    let first = places.into_iter().rev().take(count).last();
-    Ok(first.unwrap_or(from))
+    let older = places.len().saturating_sub(count);
+    Ok(places.into_iter().nth(older).unwrap_or(from))
 }
 
 /// Prints what is added, until interrupted.
