@@ -28,6 +28,7 @@ mod schema;
 mod session;
 mod simulate;
 mod specification;
+mod trace;
 mod trial;
 
 pub use atlas::*;
@@ -41,4 +42,5 @@ pub use simulate::Simulation;
 pub use specification::{
     CheckpointEvaluator, CheckpointResponse, CheckpointValidator, TriggeredCheckpoint,
 };
+pub use trace::{EventType, TRACEEvent, UnknownEventType};
 pub use trial::Mismatch;
