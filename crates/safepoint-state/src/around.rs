@@ -10,6 +10,7 @@ use safepoint_trail::{Kind, Writing};
 use serde_json::json;
 
 use crate::capture::Capture;
+use crate::collect::UNDO_GRACE_MICROS;
 use crate::lock::Hold;
 use crate::path::{self, TreePath};
 use crate::scan::Progress;
@@ -295,7 +296,10 @@ impl Changed {
 }
 
 fn is_good(latest: &Snapshot, now: Timestamp) -> bool {
-    !latest.is_expired(now) && latest.record.scope.is_empty() && latest.record.parts.is_empty()
+    // No lock is held while the action runs, and it may take long: what would expire meanwhile
+    // could be collected before the action is recorded.
+    let end = now.saturating_add_micros(UNDO_GRACE_MICROS);
+    !latest.is_expired(end) && latest.record.scope.is_empty() && latest.record.parts.is_empty()
 }
 
 /// Whether two snapshots bring back the same, git state and secrets included.

@@ -18,6 +18,9 @@ use crate::{StateError, own};
 /// How long both states of an action are kept, expired or not, so that it can be undone.
 pub const UNDO_GRACE_HOURS: i64 = 24;
 
+/// The same in microseconds.
+pub(crate) const UNDO_GRACE_MICROS: i64 = UNDO_GRACE_HOURS * 3_600 * 1_000_000;
+
 /// An expired checkpoint that stays because an action is undone with it.
 #[derive(Clone, Debug)]
 pub struct KeptForUndo {
@@ -260,8 +263,7 @@ impl State {
 
     /// The checkpoints without which a recent action could not be undone, and for which action.
     fn needed_for_undo(&self, now: Timestamp) -> Result<HashMap<SnapshotId, ActionId>, StateError> {
-        const GRACE_MICROS: i64 = UNDO_GRACE_HOURS * 3_600 * 1_000_000;
-        let since = Timestamp::from_micros(now.as_micros().saturating_sub(GRACE_MICROS));
+        let since = Timestamp::from_micros(now.as_micros().saturating_sub(UNDO_GRACE_MICROS));
         let recent = self
             .trail
             .store()

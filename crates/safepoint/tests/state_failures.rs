@@ -696,3 +696,18 @@ fn st_07_one_chosen_checkpoint_is_deleted_on_request() {
     assert_eq!(env.run(&["gc", "--force"]).code, 7);
     assert_eq!(env.run(&["trail", "verify"]).code, 0);
 }
+
+#[test]
+fn st_07_what_would_expire_while_an_action_runs_is_not_its_way_back() {
+    let env = env();
+    env.write("project/a", "old\n");
+    let reply = env.json(&["checkpoint", "--expiry", "1h"]);
+    let id = reply["checkpoint_id"].as_str().unwrap().to_owned();
+    let ran = env.run(&["exec", "--no-tui", "--json", "--", "rm", "a"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_ne!(ran["checkpoint_id"], json!(id), "{ran}");
+    env.json(&["gc", "--checkpoint", &id]);
+    env.json(&["undo", ran["action_id"].as_str().unwrap()]);
+    assert!(env.project().join("a").exists());
+}

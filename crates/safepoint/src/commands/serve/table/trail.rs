@@ -34,6 +34,11 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
             ),
             filter(&["action"], "--action", "Only of this action"),
             filter(&["kind"], "--kind", "Only of this kind"),
+            filter(
+                &["subject"],
+                "--subject",
+                "Only checkpoints of this: `state` or `record`",
+            ),
             filter(&["actor"], "--actor", "Only by this actor"),
             filter(
                 &["since"],
