@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::{Git, Head, Repository};
 use crate::objects::Reader;
+use crate::restore::Goal;
 use crate::scope::Scope;
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Entry, Moment, Node};
@@ -123,15 +124,21 @@ impl State {
 
     /// What a going back makes of a linked work tree's git state, and why not where it leaves it
     /// as it is.
-    pub(crate) fn wanted_linked(
-        goal: &crate::restore::Goal<'_>,
+    pub(crate) fn linked_after(
+        &self,
+        goal: &Goal<'_>,
         scope: &Scope,
-        around: Option<(Option<LinkedGit>, Option<LinkedGit>)>,
         now: Option<&LinkedGit>,
-    ) -> (Option<LinkedGit>, Option<String>) {
-        use crate::restore::Goal;
+    ) -> Result<(Option<LinkedGit>, Option<String>), StateError> {
+        let around = match goal {
+            Goal::Without { action, .. } => Some((
+                self.find(action.before.as_str())?.record.linked,
+                self.find(action.after.as_str())?.record.linked,
+            )),
+            Goal::Snapshot { .. } | Goal::Brought(_) => None,
+        };
         let keep = || now.cloned();
-        match goal {
+        Ok(match goal {
             Goal::Snapshot { snapshot, .. } if scope.is_everything() => {
                 match (&snapshot.record.linked, now) {
                     (None, Some(_)) => {
@@ -161,7 +168,7 @@ impl State {
                 _ => (keep(), None),
             },
             Goal::Snapshot { .. } | Goal::Brought(_) => (keep(), None),
-        }
+        })
     }
 
     /// Puts the git state of a linked work tree back, and says what could not be.

@@ -225,6 +225,8 @@ fn st_35_a_commit_in_a_linked_work_tree_is_made_behind_the_fence_and_taken_back(
             .contains(".git/HEAD"),
         "{log:#}"
     );
+    let dry = env.json(&["-C", directory, "undo", "--dry-run"]);
+    assert!(dry["changes"].to_string().contains(".git/HEAD"), "{dry}");
     let undone = env.json(&["-C", directory, "undo"]);
     assert_eq!(undone["verification"]["match"], true, "{undone}");
     assert_eq!(git_facts(&linked)[..2], before[..2]);

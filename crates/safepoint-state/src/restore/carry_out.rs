@@ -110,11 +110,16 @@ impl State {
         );
         let before = self.find(journal.before.as_str())?;
         let parts = parts::changed(&before.record, &journal.record);
+        let mut changes = plan.changes.clone();
+        if moves && unmoved.is_none() {
+            let to = journal.record.linked.as_ref();
+            changes.extend(crate::linked::head_change(present.as_ref(), to));
+        }
         Ok(Restored {
             action: journal.action,
             before: journal.before.clone(),
             after: journal.after,
-            changes: plan.changes.clone(),
+            changes,
             parts: parts.into_iter().map(|(_, part)| part).collect(),
             pre_hash: before.hash(),
             post_hash: part::hash(seen.hash, &journal.record.parts),

@@ -157,9 +157,18 @@ impl State {
         let (now, then) = self.parts_of(workspace, goal, &writer, &mut Vec::new())?;
         writer.finish()?;
         self.refuse_empty(workspace, goal, &plan, (&now, &then))?;
+        let linked = self.capture_linked(workspace, &scope)?;
+        let (wanted_linked, unmoved) = self.linked_after(goal, &scope, linked.as_ref())?;
+        let mut not_restored = self.not_restored(workspace, goal, &scope, &plan)?;
+        not_restored.extend(unmoved.map(unmoved_note));
+        let mut changes = plan.changes;
+        changes.extend(crate::linked::head_change(
+            linked.as_ref(),
+            wanted_linked.as_ref(),
+        ));
         Ok(Preview {
-            not_restored: self.not_restored(workspace, goal, &scope, &plan)?,
-            changes: plan.changes,
+            not_restored,
+            changes,
             kept: plan.kept,
             parts: self.part_changes(&objects, now.iter().zip(&then))?,
             contents: contents
@@ -239,15 +248,8 @@ impl State {
             format!("after {}", describe(goal)),
         )?;
         (after.record.files, after.record.git) = (files, git);
-        let around = match goal {
-            Goal::Without { action, .. } => Some((
-                self.find(action.before.as_str())?.record.linked,
-                self.find(action.after.as_str())?.record.linked,
-            )),
-            Goal::Snapshot { .. } | Goal::Brought(_) => None,
-        };
         let now_linked = before.record.linked.as_ref();
-        let (wanted_linked, unmoved) = Self::wanted_linked(goal, &scope, around, now_linked);
+        let (wanted_linked, unmoved) = self.linked_after(goal, &scope, now_linked)?;
         after.record.linked = wanted_linked;
         after.record.parts = then;
         if let (Goal::Snapshot { snapshot, .. }, true) = (goal, scope.is_everything()) {
@@ -278,10 +280,7 @@ impl State {
             self.carry_out(workspace, &objects, &plan, journal, secrets, progress)?;
         restored.warnings.splice(0..0, warnings);
         let mut notes = self.not_restored(workspace, goal, &scope, &plan)?;
-        notes.extend(unmoved.map(|why| Note {
-            path: ".git".to_owned(),
-            why: format!("`HEAD`, branch and index stay as they are: {why}"),
-        }));
+        notes.extend(unmoved.map(unmoved_note));
         notes.append(&mut restored.not_restored);
         restored.not_restored = notes;
         Ok(restored)
@@ -518,6 +517,14 @@ impl State {
             errand: None,
             taking_back: None,
         })
+    }
+}
+
+/// That the git state of a linked work tree stays as it is.
+fn unmoved_note(why: String) -> Note {
+    Note {
+        path: ".git".to_owned(),
+        why: format!("`HEAD`, branch and index stay as they are: {why}"),
     }
 }
 
