@@ -328,8 +328,9 @@ impl State {
     fn outside_warning(&self, workspace: &Workspace, scope: &Scope) -> Option<String> {
         let repository = self.repository(workspace)?;
         let is_linked = repository.git_dir() != repository.common_dir();
-        let outside = !repository.git_dir().starts_with(&workspace.root)
-            && !(is_linked && scope.is_everything());
+        let is_captured =
+            repository.git_dir().starts_with(&workspace.root) || is_linked && scope.is_everything();
+        let outside = !is_captured;
         outside.then(|| {
             format!(
                 "git keeps the state of this work tree in `{}`: `HEAD`, index and branches are not captured, only the files",

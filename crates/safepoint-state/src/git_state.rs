@@ -76,10 +76,11 @@ pub(crate) fn lost_objects<'c>(
         ) {
             // They were packed, and are in there.
             (None, Some(Node::File { .. })) if is_pack => return Vec::new(),
-            (Some(before @ Node::File { .. }), after) if !is_about_objects(path) => {
-                if after.is_none_or(|after| !same_content(before, after)) {
-                    lost.push(path);
-                }
+            (Some(before @ Node::File { .. }), after)
+                if !is_about_objects(path)
+                    && after.is_none_or(|after| !same_content(before, after)) =>
+            {
+                lost.push(path);
             }
             _ => {}
         }
