@@ -274,6 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test writes its script")]
     fn au_25_a_script_names_its_interpreter_on_its_first_line() {
         let place = tempfile::tempdir().unwrap();
         let named = |line: &str| {
