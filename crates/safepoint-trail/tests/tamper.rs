@@ -1,6 +1,7 @@
 //! Every tampering is found and named, on both databases; nothing is found on an honest trail.
 
 #![expect(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
