@@ -334,7 +334,8 @@ mod tests {
             json!(usage),
             json!({"tokens_consumed": 5, "wall_time": 90, "cost": 0.25})
         );
-        let usage = with(json!({"wall_time": "PT1M"})).unwrap();
+        let asked = with(json!({"wall_time": "PT1M"})).unwrap();
+        let usage = asked.resource_usage.unwrap();
         assert_eq!(usage.wall_time.unwrap().as_micros(), 60_000_000);
         assert!(with(json!({"wall_time": 1.5})).is_ok());
         assert!(with(json!({})).is_ok());
