@@ -60,7 +60,7 @@ def store_gone(client, room):
         with open(room.store, "w"):
             pass
 
-    denied(client, room, "Not a directory", break_it)
+    denied(client, room, "cannot create the directory", break_it)
 
 
 @story("full-disk")
