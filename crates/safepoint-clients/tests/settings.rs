@@ -453,7 +453,11 @@ fn su_04_the_plugin_of_claude_code() {
             ".claude-plugin/plugin.json",
             "hooks/hooks.json",
             ".mcp.json",
-            "skills/safepoint/SKILL.md"
+            "skills/safepoint/SKILL.md",
+            "skills/safepoint-checkpoint/SKILL.md",
+            "skills/safepoint-mutate/SKILL.md",
+            "skills/safepoint-verify/SKILL.md",
+            "skills/safepoint-rollback/SKILL.md",
         ]
     );
     assert_eq!(value(&files[0].1)["name"], "safepoint");

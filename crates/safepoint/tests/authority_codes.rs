@@ -250,7 +250,7 @@ fn au_11_never_is_refused_without_elevated_trust() {
     denied_with(&env, &never, &words, "MODE_REFUSED");
     // What nobody would be asked about is refused, too: the mode itself needs the trust.
     let denial = denied_with(&env, &never, &["cat", "a"], "MODE_REFUSED");
-    assert!(text(&denial["next"]).contains("trust grant"), "{denial}");
+    assert!(text(&denial["next"]).contains("elevated trust"), "{denial}");
     let (code, reply) =
         support::exec_with(&env, &["--dry-run", "--checkpoint", "never"], &["cat", "a"]);
     assert_eq!(

@@ -116,7 +116,11 @@ fn au_25_a_push_is_bound_to_address_commits_and_hooks() {
         let (exit, reply) = exec(&env, words);
         let code = reply["denial"]["code"].as_str().unwrap_or_default();
         assert!(
-            matches!(code, "TARGET_CHANGED" | "PATH_IDENTITY_CHANGED"),
+            // A hook is a script: its interpreter is bound, too.
+            matches!(
+                code,
+                "TARGET_CHANGED" | "PATH_IDENTITY_CHANGED" | "EXECUTABLE_CHANGED"
+            ),
             "{what}: {reply:#}"
         );
         assert_eq!(exit, 2, "{what}: {reply:#}");

@@ -861,15 +861,15 @@ fn the_sample_runs_from_start_to_end() {
          64  ActionReported       agent:sample
 
     7. Every entry is chained, hashed into one tree, and signed for
-       good  87 entries verify
+       good  84 entries verify
        safepoint/log_[id]
-       87
+       84
        [hash]
        
        — safepoint/log_[id] [signature]
 
     8. The decision is proved to a stranger, who needs only the proof and the public key
-       good  entry 47 `approval_decision` is in the trail of 87
+       good  entry 47 `approval_decision` is in the trail of 84
 
     9. Somebody edits the database behind our back: the denial becomes a permission
        caught  entry 80: its content does not match its hash

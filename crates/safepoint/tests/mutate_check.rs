@@ -139,7 +139,11 @@ fn st_27_a_check_that_fails_rolls_back_all_of_it() {
         let action = text(&reply["action_id"]);
         assert_eq!(
             kinds(&env, &action),
-            ["mutation_started", "mutation_failed"],
+            [
+                "mutation_started",
+                "mutation_rolled_back",
+                "mutation_failed"
+            ],
             "{line}"
         );
     }

@@ -387,7 +387,9 @@ fn su_07_no_request_leads_out_of_the_roots() {
     let path = format!("/v1/checkpoints/{own}/rollback");
     server.post(&path, &stranger, &roll).problem(404);
     server.get("/v1/checkpoints", &agent).problem(404);
-    server.post(&path, &agent, &roll).done();
+    // What a person changed is not taken back by an agent unasked.
+    server.post(&path, &agent, &roll).problem(403);
+    server.post(&path, &ann, &roll).done();
     let there = fs::read_to_string(env.project().join("one/a.txt")).unwrap();
     assert_eq!(there, "one\n");
 }

@@ -379,7 +379,12 @@ pub(crate) fn ask(
     proposal: &Proposal,
 ) -> Result<Answer, CliError> {
     let passage = room.passage();
+    // From before the hold is there: whoever sees it can already interrupt the wait.
+    let stop = flags.wait.map(|_| StopSignals::listen()).transpose()?;
     let answer = passage.ask(proposal)?;
+    if let Some(stop) = &stop {
+        stop.check()?;
+    }
     // Holds of a server are decided there, and those who want to know are told there.
     let here = room.far.is_none();
     if let (true, Answer::Denied(_)) = (here, &answer) {
@@ -401,10 +406,10 @@ pub(crate) fn ask(
             _ => ask_again(context, room, proposal, denied),
         };
     }
-    let Some(limit) = flags.wait else {
+    let (Some(limit), Some(stop)) = (flags.wait, &stop) else {
         return Ok(Answer::Denied(denied));
     };
-    match (wait(room, &hold, limit)?, here) {
+    match (wait_until(room, &hold, limit, stop)?, here) {
         (Waited::Decided, _) => ask_again(context, room, proposal, denied),
         // It goes on waiting at the server, which ends it in its time.
         (Waited::InVain, false) => Ok(Answer::Denied(denied)),
@@ -462,8 +467,17 @@ pub(crate) enum Waited {
 
 /// Waits for an operator elsewhere, at most so long.
 pub(crate) fn wait(room: &Room, hold: &HoldId, limit: Span) -> Result<Waited, CliError> {
+    wait_until(room, hold, limit, &StopSignals::listen()?)
+}
+
+/// Waits for an operator elsewhere, at most so long, or until a signal has come.
+fn wait_until(
+    room: &Room,
+    hold: &HoldId,
+    limit: Span,
+    stop: &StopSignals,
+) -> Result<Waited, CliError> {
     let mut left = Duration::from_micros(limit.as_micros());
-    let stop = StopSignals::listen()?;
     // Somebody else's machine is not asked all the time.
     let look = match room.far {
         None => LOOK,

@@ -212,9 +212,9 @@ fn su_07_every_endpoint_is_a_command_and_no_value_a_flag() {
         }
         let line = ["safepoint", "--json"].map(str::to_owned).into_iter();
         if let Err(error) = crate::cli::Cli::try_parse_from(line.chain(words.clone())) {
-            use clap::error::ErrorKind::{ArgumentConflict, ValueValidation};
+            use clap::error::ErrorKind::{ArgumentConflict, InvalidValue, ValueValidation};
             assert!(
-                [ArgumentConflict, ValueValidation].contains(&error.kind()),
+                [ArgumentConflict, InvalidValue, ValueValidation].contains(&error.kind()),
                 "{words:?}: {error}"
             );
         }
