@@ -438,6 +438,29 @@ fn st_32_a_killed_collection_loses_nothing() {
 }
 
 #[test]
+fn st_32_a_killed_merge_of_small_packs_loses_nothing() {
+    for point in COLLECTION {
+        let scene = Scene::new();
+        for number in 0..10 {
+            let name = format!("project/small{number}");
+            scene.env.write(&name, &format!("{number}\n"));
+            checkpoint(&scene.env);
+        }
+        let packs = || {
+            let listing = fs::read_dir(scene.env.objects().join("packs")).unwrap();
+            listing.count()
+        };
+        let known = packs();
+        assert!(known >= 10, "{known}");
+        assert!(scene.killed(point, &["gc"]), "{point} was never passed");
+        scene.sound(point);
+        assert_eq!(scene.env.run(&["gc"]).code, 0);
+        assert!(packs() < known - 8, "{point}: {}", packs());
+        scene.sound(point);
+    }
+}
+
+#[test]
 fn st_32_any_next_command_finishes_it() {
     let commands: [&[&str]; 6] = [
         &["status"],

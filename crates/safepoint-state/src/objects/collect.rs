@@ -1,5 +1,6 @@
-//! Collecting garbage: what nothing refers to any more goes, and packs that
-//! are mostly garbage are written anew.
+//! Collecting garbage: what nothing refers to any more goes, packs that are
+//! mostly garbage are written anew, and many small packs become one: each
+//! checkpoint adds one, so that without this their number would only grow.
 //!
 //! New packs are durable before the index changes, and old packs go only
 //! after it has: killed at any instant, nothing that is referred to is lost,
@@ -9,7 +10,7 @@ use std::collections::HashSet;
 
 use safepoint_store::{durable, fault};
 
-use super::index::{NewPack, Rearrangement};
+use super::index::{KnownPack, NewPack, Rearrangement};
 use super::writer::{Known, Writer};
 use super::{Objects, cut};
 use crate::{ContentId, StateError};
@@ -47,6 +48,11 @@ pub enum Mode {
 
 /// A pack is written anew when at least a quarter of it is garbage.
 const WORTH_IT: u64 = 4;
+/// A pack below this size is small.
+const SMALL_PACK: u64 = 4 << 20;
+/// So many small packs are written together as one. With fewer, one that was made from many
+/// would be written again at every collection.
+const MERGE_FROM: usize = 8;
 
 impl Objects {
     /// What the store holds now.
@@ -65,6 +71,7 @@ impl Objects {
         let mut collected = Collected::default();
         let mut change = Rearrangement::default();
         let mut old_packs = Vec::new();
+        let mut small = Vec::new();
         let packs = self.index.packs()?;
         for pack in &packs {
             let objects = self.index.of_pack(pack.number)?;
@@ -80,6 +87,9 @@ impl Objects {
             collected.objects += dropped.len() as u64;
             change.dropped.extend(dropped.into_iter().map(|(id, _)| id));
             if !kept.is_empty() && dead * WORTH_IT < alive + dead {
+                if pack.bytes < SMALL_PACK {
+                    small.push((pack, kept));
+                }
                 continue;
             }
             collected.packs += 1;
@@ -91,12 +101,30 @@ impl Objects {
                 continue;
             }
             collected.bytes += pack.bytes;
-            for moved in self.move_objects(&pack.name, &kept)? {
+            for moved in self.move_objects(&[(pack, kept)])? {
                 collected.bytes = collected.bytes.saturating_sub(moved.1);
                 change.added.push(moved);
             }
             change.removed.push(pack.number);
             old_packs.push(self.pack_path(&pack.name));
+        }
+        let bytes: u64 = small.iter().map(|(pack, _)| pack.bytes).sum();
+        // For a moment both are there.
+        let has_room = self.room().is_none_or(|room| bytes <= room);
+        if small.len() >= MERGE_FROM && has_room {
+            collected.packs += small.len() as u64;
+            if mode == Mode::Apply {
+                let mut written = 0;
+                for moved in self.move_objects(&small)? {
+                    written += moved.1;
+                    change.added.push(moved);
+                }
+                collected.bytes += bytes.saturating_sub(written);
+                for (pack, _) in &small {
+                    change.removed.push(pack.number);
+                    old_packs.push(self.pack_path(&pack.name));
+                }
+            }
         }
         if mode == Mode::DryRun {
             return Ok(collected);
@@ -140,29 +168,27 @@ impl Objects {
         Ok(change.dropped.len())
     }
 
-    /// Writes the objects that are kept of a pack into a new one.
+    /// Writes the objects that are kept of these packs into a new one.
     fn move_objects(
         &self,
-        name: &str,
-        kept: &[(ContentId, super::Place)],
+        packs: &[(&KnownPack, Vec<(ContentId, super::Place)>)],
     ) -> Result<Vec<NewPack>, StateError> {
-        if kept.is_empty() {
-            return Ok(Vec::new());
-        }
-        let path = self.pack_path(name);
-        let file =
-            std::fs::File::open(&path).map_err(|error| StateError::file("read", &path, error))?;
         let writer = Writer::new(self, Known::Move);
-        for block in kept.chunk_by(|(_, a), (_, b)| a.block == b.block) {
-            let Some((_, first)) = block.first() else {
-                continue;
-            };
-            let raw = super::pack::read_block(&file, &path, first.block)?;
-            for (id, place) in block {
-                let bytes = cut(&raw, *place).ok_or_else(|| {
-                    StateError::damaged(&path, format!("{id} lies outside its block"))
-                })?;
-                writer.add_object(*id, place.form, bytes.to_vec())?;
+        for (pack, kept) in packs.iter().filter(|(_, kept)| !kept.is_empty()) {
+            let path = self.pack_path(&pack.name);
+            let file = std::fs::File::open(&path)
+                .map_err(|error| StateError::file("read", &path, error))?;
+            for block in kept.chunk_by(|(_, a), (_, b)| a.block == b.block) {
+                let Some((_, first)) = block.first() else {
+                    continue;
+                };
+                let raw = super::pack::read_block(&file, &path, first.block)?;
+                for (id, place) in block {
+                    let bytes = cut(&raw, *place).ok_or_else(|| {
+                        StateError::damaged(&path, format!("{id} lies outside its block"))
+                    })?;
+                    writer.add_object(*id, place.form, bytes.to_vec())?;
+                }
             }
         }
         writer.close()
@@ -173,10 +199,15 @@ impl Objects {
         let reader = self.reader();
         let ids: Vec<ContentId> = live.iter().copied().collect();
         let found = self.index.find(ids.iter().copied())?;
-        for (id, located) in ids.into_iter().zip(found) {
-            if let Some(located) = located {
-                live.extend(reader.chunks(id, located)?);
-            }
+        let mut places: Vec<_> = ids
+            .into_iter()
+            .zip(found)
+            .filter_map(|(id, located)| Some((id, located?)))
+            .collect();
+        // Block after block: each is read once, whatever their number.
+        places.sort_unstable_by_key(|(_, located)| (located.pack, located.place.block));
+        for (id, located) in places {
+            live.extend(reader.chunks(id, located)?);
         }
         Ok(live)
     }

@@ -93,14 +93,19 @@ impl Index {
                 sql,
                 "SELECT number, name, bytes, shared_as FROM object_packs ORDER BY number",
                 &[],
-                |row| {
-                    Ok(KnownPack {
-                        number: row.integer(0)?,
-                        name: row.text(1)?.to_owned(),
-                        bytes: u64::try_from(row.integer(2)?).unwrap_or(0),
-                        shared_as: row.optional_text(3)?.and_then(|name| name.parse().ok()),
-                    })
-                },
+                read_pack,
+            )
+        })?)
+    }
+
+    /// The pack of this number.
+    pub(super) fn pack(&self, number: i64) -> Result<Option<KnownPack>, StateError> {
+        Ok(self.store.read(|sql| {
+            query_one(
+                sql,
+                "SELECT number, name, bytes, shared_as FROM object_packs WHERE number = ?1",
+                &[Value::Integer(number)],
+                read_pack,
             )
         })?)
     }
@@ -266,6 +271,15 @@ fn find_one(sql: &mut dyn Sql, id: ContentId) -> Result<Option<Located>, StoreEr
         &[Value::Blob(id.as_bytes())],
         read_located,
     )
+}
+
+fn read_pack(row: &dyn Row) -> Result<KnownPack, StoreError> {
+    Ok(KnownPack {
+        number: row.integer(0)?,
+        name: row.text(1)?.to_owned(),
+        bytes: u64::try_from(row.integer(2)?).unwrap_or(0),
+        shared_as: row.optional_text(3)?.and_then(|name| name.parse().ok()),
+    })
 }
 
 fn read_located(row: &dyn Row) -> Result<Located, StoreError> {

@@ -1,7 +1,7 @@
 //! Reading objects back: every byte that leaves here has been hashed and is
 //! what its name says.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,14 @@ use crate::{ContentId, StateError};
 
 /// Decoded blocks that are kept: neighbours are often wanted next.
 const KEPT_BLOCKS: usize = 32;
+/// Packs that are kept open. A store has any number of packs, a process only so many handles.
+const OPEN_PACKS: usize = 16;
 
 /// Reads objects, and remembers what it opened.
 pub struct Reader<'a> {
     objects: &'a Objects,
-    packs: Mutex<HashMap<i64, Arc<OpenPack>>>,
+    /// Those that were wanted last come first.
+    packs: Mutex<VecDeque<(i64, Arc<OpenPack>)>>,
     blocks: Mutex<VecDeque<(BlockKey, Arc<Vec<u8>>)>>,
 }
 
@@ -217,23 +220,37 @@ impl<'a> Reader<'a> {
             return Err(damaged);
         };
         let block = pack::read_block(&file, &path, at)?;
-        lock(&self.packs).insert(number, Arc::new(OpenPack { path, file }));
+        self.keep_open(number, Arc::new(OpenPack { path, file }));
         Ok(block)
     }
 
     fn open(&self, number: i64) -> Result<Arc<OpenPack>, StateError> {
-        if let Some(open) = lock(&self.packs).get(&number) {
-            return Ok(Arc::clone(open));
+        {
+            let mut packs = lock(&self.packs);
+            if let Some(at) = packs.iter().position(|(known, _)| *known == number)
+                && let Some((_, open)) = packs.remove(at)
+            {
+                packs.push_front((number, Arc::clone(&open)));
+                return Ok(open);
+            }
         }
         let (path, file) = self.objects.pack_file(&self.known(number)?)?;
         let open = Arc::new(OpenPack { path, file });
-        lock(&self.packs).insert(number, Arc::clone(&open));
+        self.keep_open(number, Arc::clone(&open));
         Ok(open)
     }
 
+    /// Keeps a pack open, and closes the one that was not wanted for the longest time. Whoever
+    /// still reads from that one has it open until then.
+    fn keep_open(&self, number: i64, open: Arc<OpenPack>) {
+        let mut packs = lock(&self.packs);
+        packs.retain(|(known, _)| *known != number);
+        packs.push_front((number, open));
+        packs.truncate(OPEN_PACKS);
+    }
+
     fn known(&self, number: i64) -> Result<KnownPack, StateError> {
-        let known = self.objects.index.packs()?;
-        let found = known.into_iter().find(|pack| pack.number == number);
+        let found = self.objects.index.pack(number)?;
         Ok(found.unwrap_or_else(|| KnownPack {
             number,
             name: format!("unknown-{number}"),
