@@ -199,7 +199,7 @@ fn st_13_a_branch_that_another_work_tree_uses_is_not_moved_and_that_is_told() {
 fn st_35_a_commit_in_a_linked_work_tree_is_made_behind_the_fence_and_taken_back() {
     let env = testkit::TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
     // Temporary folders can be written from behind the fence.
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
     let (main, linked) = (place.path().join("main"), place.path().join("linked"));
     fs::create_dir(&main).unwrap();
     git(&main, &["init", "-q", "-b", "main"]);
