@@ -170,6 +170,11 @@ impl State {
         beside: impl FnOnce(&mut Writing<'_>, &[Changed]) -> Result<(), E>,
     ) -> Result<Vec<Changed>, E> {
         let _held = self.hold(&workspace.root, Hold::Shared)?;
+        // A workspace that nobody may enter has no way back and no next action.
+        let closed = crate::restore::open_root(&workspace.root)?;
+        if let (Some(_), Some(mode)) = (closed, before.record.root_mode) {
+            crate::restore::restore_root_mode(workspace, Some(mode))?;
+        }
         // Open until the record is written: `gc` collects what no record refers to.
         let objects = self.objects()?;
         let (capture, size) = self.look_and_keep(workspace, &objects, progress)?;
@@ -190,6 +195,12 @@ impl State {
             }
         };
         let changes = record::changes_by_action(&objects.reader(), before, &after)?;
+        let seen = present.as_ref().unwrap_or(&after);
+        let mut unheld = before.record.lapsed_until(&seen.record);
+        unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
+        unheld.truncate(omitted::MAX_TOLD);
+        // What may not be read can be opened again, and is taken back then.
+        let is_nothing = changes.is_empty() && !seen.record.has_closed_since(&before.record);
         let row = Action {
             id: errand.id.clone(),
             workspace: workspace.root.clone(),
@@ -200,26 +211,23 @@ impl State {
             decision: Some(errand.decision.clone()),
             outcome: outcome.to_owned(),
             before: before.id.clone(),
-            after: match changes.is_empty() {
+            after: match is_nothing {
                 true => before.id.clone(),
                 false => after.id.clone(),
             },
             undoes: None,
         };
-        let seen = present.as_ref().unwrap_or(&after);
-        let mut unheld = before.record.lapsed_until(&seen.record);
-        unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
-        unheld.truncate(omitted::MAX_TOLD);
         let body = json!({
             "row": snapshot::of_action(&row),
             "before": row.before, "after": row.after, "outcome": outcome,
             "changes": record::summarise_changes(&changes),
             "unheld": unheld,
+            "opened_with_mode": closed.map(|mode| format!("{mode:03o}")),
             "paths": changes.iter().take(100).map(|it| path::display(&it.path)).collect::<Vec<_>>(),
         });
         let changed: Vec<Changed> = changes.iter().map(Changed::of).collect();
         self.trail.write(Durability::Sync, |writing| {
-            if !changes.is_empty() {
+            if !is_nothing {
                 self.record_in(writing, &after)?;
             }
             // The next look is compared with what is there.

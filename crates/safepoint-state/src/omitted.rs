@@ -16,7 +16,7 @@ use crate::scan::stat::Found;
 use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Action, Note, Record};
 use crate::state::State;
-use crate::{ContentId, StateError, snapshot};
+use crate::{ContentId, StateError, left_out, snapshot};
 
 /// So many directories inside one that is left out are listed.
 const MAX_LISTED_DIRECTORIES: usize = 64;
@@ -42,14 +42,25 @@ enum Lapse {
     Gone,
     Changed,
     Made,
+    Closed,
 }
 
 impl Lapse {
+    /// What became of one that was not left out before. One that may not be read may have been
+    /// there all the time.
+    fn of_new(note: &Note) -> Self {
+        match note.why == left_out::UNREADABLE {
+            true => Self::Closed,
+            false => Self::Made,
+        }
+    }
+
     fn note(self, note: &Note) -> Note {
         let what = match self {
             Self::Gone => "it is gone",
             Self::Changed => "it has changed",
             Self::Made => "it is new, and stays",
+            Self::Closed => "it was closed, and what is in it now is not known",
         };
         Note {
             path: note.path.clone(),
@@ -169,6 +180,14 @@ impl Record {
         self.sealed.iter().any(|sealed| sealed.path == path) && full.symlink_metadata().is_ok()
     }
 
+    /// Whether something may not be read that was no reason for `before` to leave it out.
+    pub(crate) fn has_closed_since(&self, before: &Self) -> bool {
+        let known = before.omitted();
+        let unreadable = |note: &&Note| note.why == left_out::UNREADABLE;
+        let mut closed = self.left_out.iter().filter(unreadable);
+        closed.any(|note| !known.contains_key(note.path.as_str()))
+    }
+
     /// What this left out that is gone, changed or new in `after`.
     pub(crate) fn lapsed_until(&self, after: &Self) -> Vec<Note> {
         let (before, later) = (self.omitted(), after.omitted());
@@ -183,7 +202,7 @@ impl Record {
             }
         }
         let new = later.iter().filter(|(path, _)| !before.contains_key(*path));
-        told.extend(new.map(|(_, note)| Lapse::Made.note(note)));
+        told.extend(new.map(|(_, note)| Lapse::of_new(note).note(note)));
         told
     }
 }
@@ -214,7 +233,9 @@ impl State {
                 Some(_) => {}
                 None if full.symlink_metadata().is_ok() => {
                     let note = later.get(candidate.path.as_str());
-                    told.push(note.map_or(candidate.clone(), |note| Lapse::Made.note(note)));
+                    told.push(
+                        note.map_or(candidate.clone(), |note| Lapse::of_new(note).note(note)),
+                    );
                 }
                 None => {}
             }

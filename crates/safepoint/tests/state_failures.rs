@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use testkit::tree::{assert_same, look};
+use testkit::tree::{assert_same, git, look};
 use testkit::{Run, TestEnv};
 
 fn env() -> TestEnv {
@@ -237,6 +237,104 @@ fn st_35_a_file_made_unreadable_does_not_stop_the_way_back() {
         (mode(), fs::read_to_string(&a).unwrap()),
         (known, "a\n".to_owned())
     );
+}
+
+/// Undoes what a script does, and rolls it back, where it takes permissions away.
+#[track_caller]
+fn assert_way_back(env: &TestEnv, script: &str) {
+    let write = |text: &str| env.write("project/close.sh", text);
+    write(script);
+    let checkpoint = run_bound(env, &["checkpoint", "--json"]);
+    let checkpoint: Value = serde_json::from_str(&checkpoint.stdout).unwrap();
+    let id = checkpoint["checkpoint_id"].as_str().unwrap();
+    let before = look(&env.project());
+    for back in [&["undo", "--json"][..], &["rollback", id, "--json"]] {
+        let action = exec_bound(env, &["sh", "close.sh"]);
+        let log = run_bound(env, &["log", "--json"]);
+        let log: Value = serde_json::from_str(&log.stdout).unwrap();
+        assert_eq!(log["actions"][0]["action_id"], action.as_str(), "{log:#}");
+        let dry = run_bound(env, &[back, &["--dry-run"]].concat());
+        assert_eq!(dry.code, 0, "{script}: {dry:?}");
+        let run = run_bound(env, back);
+        assert_eq!(run.code, 0, "{script}: {run:?}");
+        let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(reply["verification"]["match"], true, "{script}: {reply:#}");
+        assert_eq!(reply["not_restored"], json!([]), "{script}: {reply:#}");
+        assert_same(&before, &look(&env.project()));
+    }
+}
+
+#[test]
+fn st_35_directories_made_unreadable_do_not_stop_the_way_back() {
+    for script in [
+        "chmod 444 d",
+        "chmod -R 644 src d || true",
+        "chmod 000 d",
+        "echo w > d/e; chmod 000 d",
+        "echo w > b.txt; chmod 000 .",
+        "echo x > nn; chmod 000 nn",
+        "mkdir n; echo x > n/f; chmod 000 n",
+        "mv d dd; chmod 000 dd",
+        "rm -r src; chmod 000 d; echo w > b.txt",
+    ] {
+        let env = env();
+        env.write("project/b.txt", "b\n");
+        env.write("project/d/e", "e\n");
+        env.write("project/src/inner/f", "f\n");
+        assert_way_back(&env, &format!("{script}\n"));
+    }
+}
+
+#[test]
+fn st_35_a_repository_made_unreadable_does_not_stop_the_way_back() {
+    for closed in ["objects", "refs", "logs", "objects/pack", "."] {
+        let env = env();
+        let root = env.project();
+        git(&root, &["init", "-q", "-b", "main"]);
+        env.write("project/b.txt", "b\n");
+        git(&root, &["add", "-A"]);
+        git(&root, &["commit", "-q", "-m", "first"]);
+        let script = format!("echo w > b.txt; chmod 000 .git/{closed}\n");
+        let mode = || {
+            let metadata = root.join(".git").join(closed).metadata().unwrap();
+            metadata.permissions().mode() & 0o777
+        };
+        let known = mode();
+        assert_way_back(&env, &script);
+        assert_eq!(mode(), known, "{closed}");
+        git(&root, &["-c", "safe.directory=*", "fsck", "--strict"]);
+    }
+}
+
+#[test]
+fn st_35_a_way_back_that_fails_leaves_what_was_unreadable_so() {
+    let env = env();
+    env.write("project/b.txt", "b\n");
+    let e = env.write("project/d/e", "e\n");
+    env.write("project/close.sh", "echo w > b.txt; chmod 000 d\n");
+    run_bound(&env, &["checkpoint"]);
+    exec_bound(&env, &["sh", "close.sh"]);
+    env.write("project/b.txt", "somebody else\n");
+    let run = run_bound(&env, &["undo", "--json"]);
+    assert_ne!(run.code, 0, "{run:?}");
+    let mode = e.parent().unwrap().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0, "{run:?}");
+}
+
+#[test]
+fn st_35_what_was_closed_is_closed_again_by_a_redo() {
+    let env = env();
+    let e = env.write("project/d/e", "e\n");
+    env.write("project/close.sh", "echo w > d/e; chmod 000 d\n");
+    run_bound(&env, &["checkpoint"]);
+    exec_bound(&env, &["sh", "close.sh"]);
+    run_bound(&env, &["undo"]);
+    assert_eq!(fs::read_to_string(&e).unwrap(), "e\n");
+    let run = run_bound(&env, &["redo", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let mode = e.parent().unwrap().metadata().unwrap().permissions().mode();
+    let text = fs::read_to_string(&e).unwrap();
+    assert_eq!((mode & 0o777, text.as_str()), (0, "w\n"), "{run:?}");
 }
 
 #[test]
@@ -536,6 +634,56 @@ fn st_06_what_was_known_of_deleted_content_is_not_trusted_after_the_index_is_los
     }
     let again = checkpoint(&env);
     env.json(&["verify", &again]);
+}
+
+/// Runs a command that may have few files open.
+fn run_with_few_files(env: &TestEnv, arguments: &[&str]) -> Value {
+    let command = env.command(arguments);
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 64; exec \"$@\"", "sh"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .arg("--json")
+        .current_dir(command.get_current_dir().unwrap())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn st_07_many_packs_need_few_open_files_and_gc_makes_them_one() {
+    let env = env();
+    let mut ids = Vec::new();
+    for number in 0..90_u8 {
+        fs::write(env.project().join(format!("f{number}")), noise(number, 400)).unwrap();
+        ids.push(checkpoint(&env));
+    }
+    let files = look(&env.project());
+    assert!(packs(&env).len() >= 90);
+    run_with_few_files(&env, &["gc", "--dry-run"]);
+    assert!(packs(&env).len() >= 90);
+    // Everything is read from all of them.
+    for number in 0..90 {
+        fs::remove_file(env.project().join(format!("f{number}"))).unwrap();
+    }
+    run_with_few_files(&env, &["rollback", ids.last().unwrap()]);
+    assert_same(&files, &look(&env.project()));
+    run_with_few_files(&env, &["gc"]);
+    assert!(packs(&env).len() <= 3, "{}", packs(&env).len());
+    for id in &ids {
+        run_with_few_files(&env, &["verify", id]);
+    }
+    // What is one already is left alone.
+    let known = packs(&env);
+    run_with_few_files(&env, &["gc"]);
+    assert_eq!(packs(&env), known);
 }
 
 #[test]

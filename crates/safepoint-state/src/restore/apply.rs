@@ -417,7 +417,14 @@ impl<'a> Tree<'a> {
             return syncfs(&self.root).map_err(|error| self.failed("sync", b"", error));
         }
         for parent in parents {
-            if let Some(handle) = self.parent(parent)? {
+            let handle = match self.parent(parent) {
+                // It has got the mode back with which nobody may open it.
+                Err(error) if scan::is_forbidden(&error) => {
+                    return syncfs(&self.root).map_err(|error| self.failed("sync", b"", error));
+                }
+                other => other?,
+            };
+            if let Some(handle) = handle {
                 let synced = fsync(handle);
                 synced.map_err(|error| self.failed("sync", parent, error))?;
             }

@@ -14,7 +14,7 @@ use super::plan::Plan;
 use super::stage::Staged;
 use crate::path::{self, TreePath};
 use crate::scan::stat::Found;
-use crate::scan::{open_beneath, read_back};
+use crate::scan::{is_forbidden, open_beneath, read_back};
 use crate::tree::{Attributes, Change, Entry, Node};
 use crate::{ContentId, StateError};
 
@@ -40,7 +40,15 @@ pub(super) fn as_planned(
     let looked: Result<Vec<Option<Looked>>, StateError> = directories
         .par_iter()
         .map(|(directory, changes)| {
-            let Some(handle) = open_beneath(root.as_fd(), directory)? else {
+            let opened = match open_beneath(root.as_fd(), directory) {
+                // It has got the mode back with which nobody may look into it. What is in it
+                // was read back before it was put there.
+                Err(error) if is_forbidden(&error) && is_closed_by(plan, directory) => {
+                    return Ok(Some(Looked::default()));
+                }
+                other => other?,
+            };
+            let Some(handle) = opened else {
                 let nothing = changes.iter().all(|change| change.to.is_none());
                 return Ok(nothing.then(Looked::default));
             };
@@ -90,6 +98,17 @@ pub(super) fn as_planned(
     }
     not_given.sort();
     Ok(Some(not_given))
+}
+
+/// Whether a plan gives a directory, or one above it, a mode with which it cannot be read.
+fn is_closed_by(plan: &Plan, directory: &[u8]) -> bool {
+    plan.changes.iter().any(|change| {
+        path::is_within(directory, &change.path)
+            && change
+                .to
+                .as_ref()
+                .is_some_and(|to| to.subtree().is_some() && to.mode & 0o500 != 0o500)
+    })
 }
 
 /// What was found in one directory that is as it should be.

@@ -33,6 +33,7 @@ mod salvage;
 mod secrets;
 mod shelf;
 mod stage;
+mod unclose;
 mod write;
 
 use std::collections::HashMap;
@@ -55,11 +56,14 @@ use crate::tree::{Change, Trees};
 use crate::{ContentId, StateError, checkpoint, own, undo};
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, directory as journals};
 use journal::{PathText, Told};
+pub(crate) use outcome::restore_root_mode;
 pub use parts::PartChange;
 pub(crate) use plan::{Plan, identical, renumber, spare};
 pub(crate) use put::{put_files, put_new_files};
 pub use recover::{End, Recovered, Unfinished, is_unfinished};
 pub(crate) use shelf::{file as stash_file, newest as newest_stash, with_what_was_taken};
+use unclose::Unclosed;
+pub(crate) use unclose::open_root;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -141,7 +145,9 @@ impl State {
         let fresh = Mutex::new(HashMap::new());
         let sink = Sink::Memory(&fresh);
         let scope = self.scope_of(goal)?;
-        let capture = self.look(workspace, &scope, &objects, &sink, progress)?;
+        let mut capture = self.look(workspace, &scope, &objects, &sink, progress)?;
+        let unclosed = Unclosed::of(self, &workspace.root, goal, &scope, &capture)?;
+        unclosed.foresee(&mut capture);
         let reader = objects.reader();
         let trees = MixedTrees {
             fresh: &fresh,
@@ -152,14 +158,20 @@ impl State {
             trees: &fresh,
             contents: &contents,
         };
-        let plan = self.plan(workspace, goal, &scope, &trees, &reader, &capture, &sink)?;
+        let plan = self.plan(
+            workspace, goal, &scope, &trees, &reader, &capture, &unclosed, &sink,
+        )?;
         let writer = objects.writer();
         let (now, then) = self.parts_of(workspace, goal, &writer, &mut Vec::new())?;
         writer.finish()?;
-        self.refuse_empty(workspace, goal, &plan, (&now, &then))?;
+        // What is in there is seen when it is opened.
+        if unclosed.is_empty() {
+            self.refuse_empty(workspace, goal, &plan, (&now, &then))?;
+        }
         let linked = self.capture_linked(workspace, &scope)?;
         let (wanted_linked, unmoved) = self.linked_after(goal, &scope, linked.as_ref())?;
         let mut not_restored = self.not_restored(workspace, goal, &scope, &plan)?;
+        not_restored.retain(|note| !unclosed.covers(note));
         not_restored.extend(unmoved.map(unmoved_note));
         let mut changes = plan.changes;
         changes.extend(crate::linked::head_change(
@@ -190,6 +202,31 @@ impl State {
         let workspace = &workspace.without(&self.subjects_of(goal)?)?;
         let _held = self.hold(&workspace.root, Hold::Alone)?;
         self.refuse_unfinished(&workspace.root)?;
+        let mut unclosed = Unclosed::default().with_root(open_root(&workspace.root)?);
+        let restored = self.restore_held(
+            workspace,
+            goal,
+            identities,
+            was_gone,
+            &mut unclosed,
+            progress,
+        );
+        if restored.is_err() {
+            unclosed.close(&workspace.root);
+        }
+        restored
+    }
+
+    /// The same, while nobody else goes back there.
+    fn restore_held(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+        identities: &[Identity],
+        was_gone: bool,
+        unclosed: &mut Unclosed,
+        progress: &Progress,
+    ) -> Result<Restored, StateError> {
         let objects = self.objects()?;
         let scope = self.scope_of(goal)?;
         if let Goal::Snapshot { snapshot, .. } = goal {
@@ -200,7 +237,18 @@ impl State {
         let writer = objects.writer();
         let capture = {
             let sink = Sink::Store(&writer);
-            self.look(workspace, &scope, &objects, &sink, progress)?
+            let look = || self.look(workspace, &scope, &objects, &sink, progress);
+            let capture = look()?;
+            let found = Unclosed::of(self, &workspace.root, goal, &scope, &capture)?;
+            let closed = found.with_root(unclosed.root());
+            *unclosed = closed;
+            match unclosed.is_empty() {
+                true => capture,
+                false => {
+                    unclosed.open(&workspace.root)?;
+                    look()?
+                }
+            }
         };
         let (wanted_secrets, put_secrets) = self.sealed_of(goal)?;
         let recipients: Vec<_> = match wanted_secrets.is_empty() {
@@ -211,6 +259,10 @@ impl State {
         let mut warnings = Vec::new();
         let (now, then) = self.parts_of(workspace, goal, &writer, &mut warnings)?;
         let mut grown = writer.finish()?;
+        if let Goal::Without { action, .. } = goal {
+            let after = self.find(action.after.as_str())?.record;
+            unclosed.complete(&after, &capture, &scope, &objects)?;
+        }
         // What is wanted.
         let reader = objects.reader();
         let writer = objects.writer();
@@ -221,7 +273,9 @@ impl State {
                 Goal::Without { .. } | Goal::Brought(_) => error,
             };
             let plan = self
-                .plan(workspace, goal, &scope, &reader, &reader, &capture, &sink)
+                .plan(
+                    workspace, goal, &scope, &reader, &reader, &capture, unclosed, &sink,
+                )
                 .map_err(told)?;
             let (files, git) = plan
                 .outcome(&reader, &capture, &mut |id, bytes| {
@@ -241,6 +295,7 @@ impl State {
         before.record.sealed = sealed;
         before.record.parts = now;
         before.record.size = grown;
+        unclosed.amend_before(&mut before.record, &objects)?;
         let mut after = self.automatic(
             workspace,
             &scope,
@@ -280,6 +335,7 @@ impl State {
             self.carry_out(workspace, &objects, &plan, journal, secrets, progress)?;
         restored.warnings.splice(0..0, warnings);
         let mut notes = self.not_restored(workspace, goal, &scope, &plan)?;
+        notes.retain(|note| !unclosed.covers(note));
         notes.extend(unmoved.map(unmoved_note));
         notes.append(&mut restored.not_restored);
         restored.not_restored = notes;
@@ -371,6 +427,7 @@ impl State {
         trees: &dyn Trees,
         reader: &crate::objects::Reader<'_>,
         present: &Capture,
+        unclosed: &Unclosed,
         sink: &Sink<'_>,
     ) -> Result<Plan, StateError> {
         let undoing = undo::Undoing {
@@ -393,8 +450,8 @@ impl State {
             ),
             Goal::Without { action, .. } => {
                 let before = self.find(action.before.as_str())?;
-                let after = self.find(action.after.as_str())?;
-                undoing.plan(&before.record, &after.record, sink)
+                let after = unclosed.amend_after(self.find(action.after.as_str())?.record);
+                undoing.plan(&before.record, &after, sink)
             }
             Goal::Brought(incoming) => {
                 let aside = self.aside_of(workspace, incoming, trees)?;

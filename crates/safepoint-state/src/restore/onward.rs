@@ -9,13 +9,14 @@ use std::path::Path;
 
 use super::owner::{self, Owned};
 use super::plan::{Plan, content, renumber, spare};
+use super::unclose::{OPEN_DIRECTORY, OPEN_FILE};
 use crate::capture::Capture;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::scan::Sink;
 use crate::scope::{Cover, Scope};
 use crate::snapshot::Record;
-use crate::tree::{self, Change, Entry, Subtree, same_content};
+use crate::tree::{self, Change, Entry, Node, Subtree, same_content};
 use crate::{StateError, git_state};
 
 /// From where to where, through what is there now.
@@ -149,9 +150,14 @@ fn is_between(present: &Option<Entry>, planned: &Change) -> bool {
         && any(&|end| end.attributes == present.attributes)
 }
 
-/// Whether a directory has the mode that it has while something is done in it.
+/// Whether an entry has the mode that it has while something is done in it, or that it was
+/// opened with to be read.
 fn is_opened(entry: &Entry) -> bool {
-    is_directory(entry) && entry.mode == 0o700
+    match entry.node {
+        Node::Directory(_) => entry.mode == OPEN_DIRECTORY,
+        Node::File { .. } => entry.mode == OPEN_FILE,
+        _ => false,
+    }
 }
 
 /// Whether a directory differs only in what changes while something is done in it.

@@ -206,7 +206,7 @@ impl State {
 }
 
 /// Gives the workspace itself the mode it had.
-pub(super) fn restore_root_mode(
+pub(crate) fn restore_root_mode(
     workspace: &Workspace,
     mode: Option<u32>,
 ) -> Result<(), StateError> {

@@ -12,7 +12,7 @@ use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Note, Record};
 use crate::tree::{self, Change, Entry, Keep, Node, Subtree, Trees};
 use crate::undo::Left;
-use crate::{ContentId, StateError, git_state};
+use crate::{ContentId, StateError, git_state, left_out};
 
 /// What will be done, and the trees that will be there then.
 pub(crate) struct Plan {
@@ -56,6 +56,7 @@ pub(crate) fn identical(
         _ => Vec::new(), // it was not captured: it is left as it is
     };
     let mut plan = Plan::new(present, &[target], files, git);
+    plan.name_unreadable(present, target, scope);
     plan.add_parts(trees, workspace, scope, &target.files)?;
     Ok(plan)
 }
@@ -125,7 +126,15 @@ impl Plan {
             .into_iter()
             .filter(|change| {
                 let within = |path: &&TreePath| path::is_within(&change.path, path);
-                if left_out_then.iter().any(|path| within(&path)) {
+                // Of a directory that could not be read then, the mode is known all the same.
+                let is_known_itself = left_out_then.contains(&change.path)
+                    && [&change.from, &change.to]
+                        .iter()
+                        .all(|side| side.as_ref().is_some_and(|it| it.subtree().is_some()));
+                let is_left_out = left_out_then
+                    .iter()
+                    .filter(|path| !is_known_itself || **path != change.path);
+                if is_left_out.clone().any(|path| within(&path)) {
                     stay(change, "the checkpoint left it out".to_owned());
                     return false;
                 }
@@ -157,6 +166,21 @@ impl Plan {
                 }
             })
             .collect();
+        // A repository is put back as a whole, but for what cannot be reached in it.
+        let mut git = git;
+        git.retain(|change| {
+            let closed = omitted
+                .iter()
+                .find(|path| path::is_within(&change.path, path));
+            if let Some(closed) = closed {
+                incomplete |= change.to.is_some();
+                unrestored.push(Note {
+                    path: path::display(closed),
+                    why: format!("{}, and stays as it is", left_out::UNREADABLE),
+                });
+            }
+            closed.is_none()
+        });
         let edits = |changes: &[Change]| {
             changes
                 .iter()
@@ -180,6 +204,27 @@ impl Plan {
             file_edits,
             git_edits,
             parts: BTreeMap::new(),
+        }
+    }
+
+    /// Names what may not be read now and could be read then, or was not there.
+    fn name_unreadable(&mut self, present: &Capture, target: &Record, scope: &Scope) {
+        let then: BTreeSet<TreePath> = target
+            .left_out
+            .iter()
+            .map(|note| unescape(&note.path))
+            .collect();
+        for one in &present.scan.left_out {
+            if one.why == left_out::UNREADABLE
+                && !then.contains(&one.path)
+                && scope.cover(&one.path) == Cover::Everything
+            {
+                self.incomplete = true;
+                self.unrestored.push(Note {
+                    path: path::display(&one.path),
+                    why: format!("{}, and stays as it is", one.why),
+                });
+            }
         }
     }
 

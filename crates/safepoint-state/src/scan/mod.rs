@@ -201,8 +201,8 @@ impl Scan {
     }
 }
 
-pub(crate) use names::open_beneath;
-pub(crate) use walk::scan;
+pub(crate) use names::{list, open_beneath};
+pub(crate) use walk::{is_forbidden, scan};
 
 fn problem(action: &'static str, path: &[u8], error: rustix::io::Errno) -> StateError {
     let path = match path {

@@ -27,7 +27,7 @@ pub(super) fn is_own(name: &[u8]) -> bool {
 }
 
 /// The names in a directory, sorted.
-pub(super) fn list(handle: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>, StateError> {
+pub(crate) fn list(handle: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>, StateError> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 16 << 10];
     let mut names = Vec::new();
     let mut listing = RawDir::new(handle, &mut buffer);

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::cache::{self, Flagged, Record, Seen, Stamp};
@@ -233,6 +233,10 @@ impl Walk<'_> {
             let found = match statat(handle, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => Found::of(&stat),
                 Err(Errno::NOENT) => continue, // gone since it was listed
+                Err(Errno::ACCESS) => {
+                    self.leave_out(&child, left_out::UNREADABLE);
+                    continue;
+                }
                 Err(error) => return Err(problem("read", &child, error)),
             };
             if here == Cover::Part && !found.is_directory() {
@@ -293,6 +297,10 @@ impl Walk<'_> {
             let inner = path::join(&item.name, file.as_bytes());
             statat(handle, inner.as_slice(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
         };
+        if item.name == b".git" && is_closed(handle, item) {
+            self.closed_git_directory(path, item);
+            return Ok(true);
+        }
         if item.name == b".git" && inside("HEAD") {
             if cover == Cover::Everything {
                 self.git_directory(handle, path, item)?;
@@ -328,6 +336,35 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// A git directory that may not be read. What is in it is known from the last look.
+    fn closed_git_directory(&self, path: &[u8], item: &Item) {
+        self.leave_out(path, left_out::UNREADABLE);
+        if let Some(known) = self.request.cache.get(path) {
+            let entry = item.found.entry(b".git", Node::Directory(known.subtree));
+            let mut found = lock(&self.found);
+            found.git.push((path.to_vec(), entry));
+            found.seen.push((path.to_vec(), Seen::Same));
+        }
+    }
+
+    /// A directory that may not be read is left out, by name. That its mode is another one now
+    /// shows; what is in it counts as what the last look found.
+    fn closed_directory(
+        &self,
+        path: &[u8],
+        item: &Item,
+        known: Option<&Record>,
+    ) -> Option<Captured> {
+        self.leave_out(path, left_out::UNREADABLE);
+        let (known, _) = item.known_in(known)?;
+        let subtree = known.subtree().copied()?;
+        let mut entry = item.found.entry(&item.name, Node::Directory(subtree));
+        entry.attributes = known.attributes.clone();
+        let same = *known == entry;
+        let stamp = self.stamp(&item.found, Settled::No);
+        Some(Captured { entry, stamp, same })
+    }
+
     pub(super) fn subdirectory(
         &self,
         handle: BorrowedFd<'_>,
@@ -342,10 +379,12 @@ impl Walk<'_> {
             Cover::Everything => Cover::Everything,
             _ => self.request.scope.cover(&path),
         };
+        if is_closed(handle, item) {
+            return Ok(self.closed_directory(&path, item, known));
+        }
         let inside = match open_directory(handle, &item.name, &path) {
             Err(error) if is_forbidden(&error) => {
-                self.leave_out(&path, left_out::UNREADABLE);
-                return Ok(None);
+                return Ok(self.closed_directory(&path, item, known));
             }
             other => other?,
         };
@@ -464,8 +503,16 @@ impl Item {
     }
 }
 
+/// Whether what is in a directory may not be reached, or not be listed.
+fn is_closed(handle: BorrowedFd<'_>, item: &Item) -> bool {
+    let needed = Access::READ_OK | Access::EXEC_OK;
+    // Whoever may read and enter it as anybody needs no closer look.
+    item.found.mode & 0o555 != 0o555
+        && accessat(handle, item.name.as_slice(), needed, AtFlags::empty()) == Err(Errno::ACCESS)
+}
+
 /// Whether an error is that something may not be read.
-pub(super) fn is_forbidden(error: &StateError) -> bool {
+pub(crate) fn is_forbidden(error: &StateError) -> bool {
     matches!(error, StateError::File { error, .. }
         if error.kind() == std::io::ErrorKind::PermissionDenied)
 }
