@@ -34,7 +34,7 @@ fn innermost(inside: &[u8]) -> &[u8] {
         Some(rest) => {
             // `modules/NAME/…`, where NAME may have slashes: what follows is
             // found by the names that git directories have.
-            const KNOWN: [&[u8]; 7] = [
+            const KNOWN: [&[u8]; 12] = [
                 b"objects",
                 b"refs",
                 b"logs",
@@ -42,6 +42,11 @@ fn innermost(inside: &[u8]) -> &[u8] {
                 b"index",
                 b"packed-refs",
                 b"modules",
+                b"hooks",
+                b"info",
+                b"config",
+                b"config.worktree",
+                b"commondir",
             ];
             let mut at = 0;
             for name in rest.split(|byte| *byte == b'/') {
@@ -144,7 +149,8 @@ pub(crate) fn is_checkpoint_reference(path: &[u8]) -> bool {
     })
 }
 
-/// Whether a change there is worth telling: where `HEAD` and branches point, and what is in progress.
+/// Whether a change there is worth telling: where `HEAD` and branches point, what is in progress,
+/// what git runs, and what tells git where and how to look.
 pub(crate) fn is_notable(path: &[u8]) -> bool {
     let Some(inside) = inside(path) else {
         return false;
@@ -152,11 +158,27 @@ pub(crate) fn is_notable(path: &[u8]) -> bool {
     let inside = innermost(inside);
     matches!(
         inside,
-        b"HEAD" | b"packed-refs" | b"MERGE_HEAD" | b"CHERRY_PICK_HEAD" | b"REVERT_HEAD" | b"config"
-    ) || path::is_within(inside, b"refs/heads") && inside != b"refs/heads"
+        b"HEAD"
+            | b"packed-refs"
+            | b"MERGE_HEAD"
+            | b"CHERRY_PICK_HEAD"
+            | b"REVERT_HEAD"
+            | b"config"
+            | b"config.worktree"
+            | b"commondir"
+            | b"gitdir"
+    ) || is_hook(inside)
+        // `info/refs` is a list that git makes for others.
+        || path::is_within(inside, b"info") && inside != b"info" && inside != b"info/refs"
+        || path::is_within(inside, b"refs/heads") && inside != b"refs/heads"
         || path::is_within(inside, b"refs/tags") && inside != b"refs/tags"
         || inside == b"rebase-merge"
         || inside == b"rebase-apply"
+}
+
+/// Whether git may run it. The samples that come with every repository it does not.
+fn is_hook(inside: &[u8]) -> bool {
+    path::is_within(inside, b"hooks") && inside != b"hooks" && !inside.ends_with(b".sample")
 }
 
 #[cfg(test)]
@@ -196,5 +218,17 @@ mod tests {
         ));
         assert!(!is_checkpoint_reference(b".git/refs/heads/safepoint"));
         assert!(is_notable(b".git/refs/heads/main") && !is_notable(b".git/index"));
+        for path in [
+            "hooks/post-commit",
+            "modules/a/hooks/pre-push",
+            "info/attributes",
+            "commondir",
+            "config.worktree",
+        ] {
+            assert!(is_notable(format!(".git/{path}").as_bytes()), "{path}");
+        }
+        for path in ["hooks", "hooks/pre-push.sample", "info", "info/refs"] {
+            assert!(!is_notable(format!(".git/{path}").as_bytes()), "{path}");
+        }
     }
 }
