@@ -428,11 +428,23 @@ pub(super) fn recipients(context: &Context) -> Result<Vec<Recipient>, CliError> 
     if !path.exists() {
         durable::create_directory(path.parent().unwrap_or(&path))?;
         let identity = Identity::generate();
+        let own = path.with_extension(format!("{}.new", std::process::id()));
         durable::write(
-            &path,
+            &own,
             identity.to_file_text().expose_secret().as_bytes(),
             durable::Access::Private,
         )?;
+        // Whoever comes first decides: what was sealed with a key that is replaced opens no more.
+        let linked = std::fs::hard_link(&own, &path);
+        durable::remove(&own)?;
+        if let (Err(error), false) = (linked, path.exists()) {
+            return Err(CliError::File {
+                action: "write",
+                path,
+                error,
+            });
+        }
+        durable::sync_directory(path.parent().unwrap_or(&path))?;
     }
     Ok(read_identities(&path)?
         .iter()
@@ -440,7 +452,10 @@ pub(super) fn recipients(context: &Context) -> Result<Vec<Recipient>, CliError> 
         .collect())
 }
 
-fn identities(context: &Context, given: Option<&Path>) -> Result<Vec<Identity>, CliError> {
+pub(super) fn identities(
+    context: &Context,
+    given: Option<&Path>,
+) -> Result<Vec<Identity>, CliError> {
     match given {
         Some(path) => read_identities(&context.directory.join(path)),
         None if key_file(context).exists() => read_identities(&key_file(context)),
