@@ -219,6 +219,10 @@ pub struct QuestionNote {
     pub schema: Option<Value>,
     /// How often it may still be answered wrongly.
     pub attempts_left: u32,
+    /// The hold that is to be named with the answer, where the gate waits in several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub hold_id: Option<HoldId>,
 }
 
 /// A context that is given now.

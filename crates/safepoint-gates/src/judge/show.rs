@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use super::raise::lasts;
 use super::rights::Grants;
 use super::{Decided, Step};
 use crate::atlas::{Condition, GuidanceFormat};
@@ -68,7 +69,11 @@ impl<'a> Step<'a> {
     /// What waits for answers here: in the hold of this step, for the whole session, or anywhere.
     fn waiting(&self, own: Option<&safepoint_model::HoldId>) -> Vec<(Hold, Waiting)> {
         let mut found: Vec<(Hold, Waiting)> = Vec::new();
-        for hold in &self.session.holds {
+        // Of several in which the same gate waits, that of this step is the one to be answered.
+        let is_own = |hold: &&Hold| own == Some(&hold.hold_id);
+        let holds = self.session.holds.iter();
+        let others = self.session.holds.iter().filter(|hold| !is_own(hold));
+        for hold in holds.filter(is_own).chain(others) {
             for place in hold.gates.iter().filter(|place| !place.passed) {
                 let here =
                     self.shows_all || own == Some(&hold.hold_id) || place.reach == Reach::Session;
@@ -108,10 +113,25 @@ impl<'a> Step<'a> {
                 continue;
             }
             if let Some(gate) = self.engine.gate(&place.gate) {
-                notes.extend(questions_of(gate, place));
+                let hold_id = self.is_in_several(gate).then(|| hold.hold_id.clone());
+                let questions = questions_of(gate, place).into_iter();
+                notes.extend(questions.map(|note| QuestionNote {
+                    hold_id: hold_id.clone(),
+                    ..note
+                }));
             }
         }
         notes
+    }
+
+    /// Whether an answer to a gate must say which hold it is for.
+    fn is_in_several(&self, gate: &Gate) -> bool {
+        let waits = |hold: &&Hold| {
+            let mut places = hold.gates.iter();
+            let here = places.any(|place| place.gate == *gate.name && !place.passed);
+            here && !self.session.is_shut(&gate.name, hold.action())
+        };
+        !lasts(gate) && self.session.holds.iter().filter(waits).count() > 1
     }
 
     /// What the session may and may not ask for.
@@ -229,6 +249,7 @@ fn questions_of<'q>(gate: &'q Gate, place: &'q Waiting) -> impl Iterator<Item = 
             max,
             schema: definition.answer_schema().cloned(),
             attempts_left: question.attempts().saturating_sub(failed.unwrap_or(0)),
+            hold_id: None,
         }
     })
 }

@@ -4,7 +4,7 @@
 use safepoint_authority::DenialCode;
 use safepoint_control::pass::Denied;
 use safepoint_gates::{QuestionNote, Resolution};
-use safepoint_model::text;
+use safepoint_model::{HoldId, text};
 use serde_json::Value;
 
 use crate::error::CliError;
@@ -39,13 +39,15 @@ pub(crate) fn of_denial(denied: &Denied) -> String {
 /// The questions that wait, and the exact command that answers each gate.
 pub(super) fn questions(resolution: &Resolution, session: &str) -> String {
     let mut told = String::new();
-    let mut gates: Vec<&str> = Vec::new();
+    let mut gates: Vec<(&str, Option<&HoldId>)> = Vec::new();
     for question in &resolution.questions {
-        if !gates.contains(&question.checkpoint_id.as_str()) {
-            gates.push(&question.checkpoint_id);
+        let known = |(gate, _): &(&str, _)| *gate == question.checkpoint_id;
+        if !gates.iter().any(known) {
+            gates.push((&question.checkpoint_id, question.hold_id.as_ref()));
         }
     }
-    for gate in gates {
+    for (gate, hold) in gates {
+        let hold = hold.map_or_else(String::new, |hold| format!(" --hold {hold}"));
         told.push_str("\nAnswer these questions first:");
         let mut answers = serde_json::Map::new();
         let mine = resolution.questions.iter();
@@ -65,7 +67,7 @@ pub(super) fn questions(resolution: &Resolution, session: &str) -> String {
             answers.insert(question.question_id.clone(), sample(question));
         }
         told.push_str(&format!(
-            "\nwith this command: {} session answer {session} {gate} --answers '{}'",
+            "\nwith this command: {} session answer {session} {gate}{hold} --answers '{}'",
             program(),
             Value::Object(answers).to_string().replace('\'', r"'\''")
         ));

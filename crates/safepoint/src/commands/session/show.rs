@@ -2,7 +2,7 @@
 
 use safepoint_authority::{Denial, DenialCode};
 use safepoint_gates::{ActionNote, Decision, GateStatus, QuestionNote, Resolution, Validation};
-use safepoint_model::text;
+use safepoint_model::{HoldId, text};
 
 use crate::console::{BAD, FAINT, GOOD, HINT, STRONG};
 
@@ -119,14 +119,16 @@ pub(super) fn hold(denial: Option<&Denial>) -> String {
 }
 
 fn questions(shown: &mut String, session: &str, resolution: &Resolution) {
-    let mut gates: Vec<&str> = Vec::new();
+    let mut gates: Vec<(&str, Option<&HoldId>)> = Vec::new();
     for question in &resolution.questions {
         shown.push_str(&ask(question));
-        if !gates.contains(&question.checkpoint_id.as_str()) {
-            gates.push(&question.checkpoint_id);
+        let known = |(gate, _): &(&str, _)| *gate == question.checkpoint_id;
+        if !gates.iter().any(known) {
+            gates.push((&question.checkpoint_id, question.hold_id.as_ref()));
         }
     }
-    for gate in gates {
+    for (gate, hold) in gates {
+        let hold = hold.map_or_else(String::new, |hold| format!(" --hold {hold}"));
         let answers: Vec<String> = resolution
             .questions
             .iter()
@@ -134,7 +136,7 @@ fn questions(shown: &mut String, session: &str, resolution: &Resolution) {
             .map(|question| format!("\"{}\": …", line(&question.question_id)))
             .collect();
         shown.push_str(&format!(
-            "{HINT}answer{HINT:#}  safepoint session answer {session} {} --answers '{{{}}}'\n",
+            "{HINT}answer{HINT:#}  safepoint session answer {session} {}{hold} --answers '{{{}}}'\n",
             line(gate),
             answers.join(", ")
         ));
