@@ -24,6 +24,6 @@ pub use app::App;
 pub use bell::bell;
 pub use desk::{Desk, Moment, Verdict};
 pub use event::{Drawn, Effect, Ended, Event, Key};
-pub use run::{Options, Until, run};
+pub use run::{Options, Until, give_back, run};
 pub use suggest::suggest;
 pub use view::{Palette, View};

@@ -10,10 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::crossterm::event::{Event as Input, poll, read};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use safepoint_model::{Clock, Timestamp};
 
 use crate::{App, Desk, Drawn, Effect, Ended, Event, Palette, View};
 use screen::Screen;
+pub use screen::give_back;
 
 /// How often the queue is read, in microseconds.
 const REFRESH: i64 = 1_000_000;
@@ -43,8 +46,16 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Runs the terminal until it is left. Standard input and output must be a terminal.
+/// Runs the terminal until it is left. Standard input and output must be a terminal; one that goes
+/// away ends it, as if the process had been asked to end.
 pub fn run(desk: &mut dyn Desk, clock: &dyn Clock, options: &Options) -> io::Result<Ended> {
+    match run_loop(desk, clock, options) {
+        Err(_) if is_hung_up() => Ok(Ended::Stopped),
+        ended => ended,
+    }
+}
+
+fn run_loop(desk: &mut dyn Desk, clock: &dyn Clock, options: &Options) -> io::Result<Ended> {
     let mut screen = Screen::open()?;
     let mut app = App::new(options.operator.as_deref(), options.until, clock.now());
     let mut view = View::new(options.palette);
@@ -71,6 +82,9 @@ pub fn run(desk: &mut dyn Desk, clock: &dyn Clock, options: &Options) -> io::Res
             }
         }
         show(&mut screen, &mut view, &mut app, clock)?;
+        if wait_for_input()? == Terminal::HungUp {
+            return Ok(Ended::Stopped);
+        }
         match events(&mut todo, &mut app, clock)? {
             true => {}
             false => todo.extend(app.update(Event::Tick, clock.now())),
@@ -131,9 +145,44 @@ fn show(screen: &mut Screen, view: &mut View, app: &mut App, clock: &dyn Clock) 
     Ok(())
 }
 
-/// Waits for keys and takes all that arrived together. Whether there were any.
+/// How the terminal stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Terminal {
+    There,
+    /// Its window was closed, or its server has ended.
+    HungUp,
+}
+
+/// Waits for keys. The library would read the end of a terminal that is gone for ever, so it only
+/// looks at one that is there.
+fn wait_for_input() -> io::Result<Terminal> {
+    let timeout = Timespec::try_from(WAIT).map_err(io::Error::other)?;
+    look(Some(&timeout))
+}
+
+fn is_hung_up() -> bool {
+    look(Some(&Timespec::default())).is_ok_and(|it| it == Terminal::HungUp)
+}
+
+fn look(timeout: Option<&Timespec>) -> io::Result<Terminal> {
+    let input = io::stdin();
+    let mut polled = [PollFd::new(&input, PollFlags::IN)];
+    match rustix::event::poll(&mut polled, timeout) {
+        // Such as for another size of the window, of which the library knows.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    let is_gone = polled.iter().any(|it| it.revents().intersects(gone));
+    Ok(match is_gone {
+        true => Terminal::HungUp,
+        false => Terminal::There,
+    })
+}
+
+/// Takes all keys that arrived together. Whether there were any.
 fn events(todo: &mut Vec<Effect>, app: &mut App, clock: &dyn Clock) -> io::Result<bool> {
-    if !poll(WAIT)? {
+    if !poll(Duration::ZERO)? {
         return Ok(false);
     }
     let mut keys = Vec::new();

@@ -1,6 +1,7 @@
 //! The real terminal, taken over and given back: at the end, on an error, and on a panic.
 
 use std::io::{self, IsTerminal, Stdout, Write, stdout};
+use std::mem::ManuallyDrop;
 use std::panic;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,9 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is ours. It is given back when this is dropped.
 pub(super) struct Screen {
-    pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// It is not dropped: the library would tell on standard error that the cursor cannot be shown,
+    /// and panic where that is gone too. It has nothing to give back that [`restore`] does not.
+    pub(super) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -48,7 +51,9 @@ impl Screen {
         let taken = execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)
             .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
         match taken {
-            Ok(terminal) => Ok(Self { terminal }),
+            Ok(terminal) => Ok(Self {
+                terminal: ManuallyDrop::new(terminal),
+            }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -68,6 +73,11 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Gives the terminal back, for whoever ends the process in the middle of the loop.
+pub fn give_back() {
+    restore();
 }
 
 /// Gives the terminal back. What fails here cannot be helped, and the rest is still tried.

@@ -3,6 +3,9 @@
 mod preview;
 
 use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use safepoint_authority::{Hold, Operator};
 use safepoint_control::Control;
@@ -12,7 +15,8 @@ use safepoint_trail::{Query, Stream, TrailError};
 use safepoint_tui::{Ended, Moment, Options, Palette, Until, Verdict};
 
 use super::operator::{self, Who};
-use super::passing::{Flags, StopSignals};
+use super::passing::Flags;
+use super::waiting::StopSignals;
 use crate::commands::session::deliver;
 use crate::console::Mode;
 use crate::context::Context;
@@ -25,6 +29,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     who: Who,
 }
+
+/// How long the loop on the terminal has to end by itself.
+const STUCK_AFTER: Duration = Duration::from_secs(2);
+/// How often to look whether it has.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How many entries of a session are shown.
 const MOST_MOMENTS: usize = 500;
@@ -89,7 +98,10 @@ pub(super) fn open(
         signing,
         workspace,
     };
+    let over = Arc::new(AtomicBool::new(false));
+    end_when_stuck(stop.flag(), Arc::clone(&over));
     let ended = safepoint_tui::run(&mut terminal, &SystemClock, &options);
+    over.store(true, Ordering::Relaxed);
     // Whatever ended it: what was decided there may be something to tell.
     deliver::start(context, control);
     // A terminal that is gone fails in other ways, too.
@@ -102,6 +114,28 @@ pub(super) fn open(
         Ended::Stopped => Err(CliError::Interrupted),
         Ended::Left | Ended::Empty => Ok(()),
     }
+}
+
+/// Ends the process soon after it was asked to end, where the loop on the terminal does not: it may
+/// hang in a terminal that is gone. What is decided is in the store, or is not.
+fn end_when_stuck(stop: Arc<AtomicBool>, over: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        let mut left = STUCK_AFTER;
+        while !over.load(Ordering::Relaxed) && !left.is_zero() {
+            std::thread::sleep(POLL_INTERVAL);
+            if stop.load(Ordering::Relaxed) {
+                left = left.saturating_sub(POLL_INTERVAL);
+            }
+        }
+        if !over.load(Ordering::Relaxed) {
+            safepoint_tui::give_back();
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the loop does not come back, so nothing else can end it"
+            )]
+            std::process::exit(i32::from(Exit::Interrupted as u8));
+        }
+    });
 }
 
 /// What waits, and where decisions go.
