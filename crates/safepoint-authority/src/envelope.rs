@@ -10,7 +10,7 @@ use safepoint_model::{Timestamp, json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Canonical, SideEffect};
+use crate::{Canonical, NamedPath, SideEffect};
 
 /// A bounded scope.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
@@ -114,8 +114,14 @@ impl Envelope {
         let actions = actions.filter(|name| !self.actions.iter().any(|known| covers(known, name)));
         // Merely reading widens nothing; what it must not read is an action of its own.
         let paths = action.paths.iter().filter(|named| named.role != "read");
-        let paths =
-            paths.filter(|named| !self.paths.iter().any(|known| reaches(known, &named.path)));
+        // What lies in the workspace and is outside all the same leads there by a link: where to,
+        // its name does not tell.
+        let leads_out = |named: &NamedPath| {
+            !named.inside && Path::new(&named.path).starts_with(&action.workspace.path)
+        };
+        let paths = paths.filter(|named| {
+            leads_out(named) || !self.paths.iter().any(|known| reaches(known, &named.path))
+        });
         ScopeDelta {
             actions: actions.cloned().collect(),
             paths: paths.map(|named| named.path.clone()).collect(),

@@ -58,6 +58,34 @@ pub struct Hold {
     pub decisions: Vec<SignedDecision>,
     /// Where it stands.
     pub state: HoldState,
+    /// A run of the same that was cut off, and of which nobody knows how far it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_run: Option<EarlierRun>,
+}
+
+/// A run of the same action of which nobody saw the end.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierRun {
+    /// The action.
+    #[schemars(with = "String")]
+    pub action_id: ActionId,
+    /// The hold that was approved for it.
+    #[schemars(with = "String")]
+    pub hold_id: HoldId,
+    /// When it was found cut off.
+    #[schemars(with = "String")]
+    pub time: Timestamp,
+}
+
+impl EarlierRun {
+    /// What whoever asks, and whoever decides, is told.
+    pub fn sentence(&self) -> String {
+        format!(
+            "an earlier run of the same, {}, was cut off: nobody knows how far it came",
+            self.action_id
+        )
+    }
 }
 
 /// Who proposed an action.
@@ -194,6 +222,9 @@ pub struct Pending {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub waits_for: Option<HoldId>,
+    /// A run of the same that was cut off, and of which nobody knows how far it came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier_run: Option<EarlierRun>,
 }
 
 impl Hold {
@@ -291,7 +322,12 @@ impl Hold {
                 .first()
                 .copied()
                 .unwrap_or(Trigger::PolicyDefined),
-            trigger_description: descriptions.join("; "),
+            trigger_description: descriptions
+                .into_iter()
+                .map(str::to_owned)
+                .chain(self.earlier_run.as_ref().map(EarlierRun::sentence))
+                .collect::<Vec<String>>()
+                .join("; "),
             canonical_request_summary: canonical.summary(),
             scope_delta: self.scope_delta.clone(),
             risk_classification: canonical.risk,
@@ -318,6 +354,7 @@ impl Hold {
             decided_by: decided.map(|decision| decision.operator).collect(),
             state: self.state,
             waits_for: None,
+            earlier_run: self.earlier_run.clone(),
         }
     }
 

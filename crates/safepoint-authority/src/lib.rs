@@ -28,7 +28,7 @@ pub use decision::{Choice, Decision, DecisionError, SignedDecision};
 pub use deed::{Deed, Program, Programs, Role, Surroundings, Touch, Understanding, Undo, Where};
 pub use denial::{Denial, DenialCode};
 pub use envelope::{Envelope, EnvelopeError, ScopeDelta};
-pub use hold::{Basis, Coverage, Hold, HoldError, HoldState, Pending, Proposer};
+pub use hold::{Basis, Coverage, EarlierRun, Hold, HoldError, HoldState, Pending, Proposer};
 pub use operator::{Operator, OperatorKey};
 pub use permit::{Permit, PermitError, PermitState};
 pub use trust::{Boundary, BoundaryError, Level, Trust};

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::ControlError;
+use crate::pass::places::resolve;
 
 /// Steps that run one after another.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -21,7 +22,8 @@ pub struct Workflow {
     #[serde(default)]
     pub description: Option<String>,
     /// What it keeps to. A step that goes beyond is put before a person; one that does not is
-    /// judged like any other. It never widens anything: whoever writes the file is not asked.
+    /// judged like any other. It never widens anything: whoever writes the file is not asked, so
+    /// its paths lie in the workspace.
     #[serde(default)]
     pub envelope: Option<Envelope>,
     /// What is done.
@@ -110,6 +112,12 @@ impl Workflow {
                 .collect();
         }
         workflow.check().map_err(|reason| wrong(path, &reason))?;
+        if let Some(envelope) = &mut workflow.envelope {
+            let paths = envelope.paths.iter().map(|it| kept_inside(it, root));
+            envelope.paths = paths
+                .collect::<Result<_, _>>()
+                .map_err(|reason| wrong(path, &reason))?;
+        }
         Ok(workflow)
     }
 
@@ -164,6 +172,19 @@ fn anchored(path: &str, root: &str) -> String {
         }
         _ => path.to_owned(),
     }
+}
+
+/// Where a path of an envelope leads. Whoever writes the file is not asked, so that lies in the
+/// workspace.
+fn kept_inside(path: &str, root: &Path) -> Result<String, String> {
+    let resolved = resolve(Path::new(path));
+    let inside = resolved.filter(|resolved| resolved.starts_with(root));
+    let text = inside.and_then(|it| it.to_str().map(str::to_owned));
+    text.ok_or_else(|| {
+        format!(
+            "the envelope: `{path}` leads out of the workspace; an operator alone can widen what a step may write to"
+        )
+    })
 }
 
 fn wrong(path: &Path, reason: &str) -> ControlError {

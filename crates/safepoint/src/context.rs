@@ -189,14 +189,19 @@ impl Context {
             });
         }
         directory.clone_into(&mut self.directory);
-        self.settings = Settings::load(&Sources {
+        self.settings = self.settings_now()?;
+        Ok(())
+    }
+
+    /// The settings as they are in their files by now.
+    fn settings_now(&self) -> Result<Settings, CliError> {
+        Settings::load(&Sources {
             managed: MANAGED.as_ref(),
             store_flag: self.store_given.as_deref(),
             environment: &self.environment,
             paths: &self.paths,
-            workspace: directory,
-        })?;
-        Ok(())
+            workspace: &self.directory,
+        })
     }
 
     /// The same, and exactly that directory is the workspace.

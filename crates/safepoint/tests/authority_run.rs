@@ -638,8 +638,11 @@ fn au_42_always_asks_before_the_calls_of_an_agent() {
     assert_eq!(code, 0, "a person starts it: {reply:#}");
     assert_eq!(read("asked"), "2\n");
     assert_eq!(read("loosened"), "2\n", "an agent's flag loosens nothing");
-    let waiting = support::waiting(&env);
-    assert_eq!(waiting[0]["checkpoint_type"], "every_step", "{waiting:#?}");
+    // With the agent its session has ended, and what waited in it.
+    assert_eq!(support::waiting(&env), Vec::<Value>::new());
+    let holds = env.json(&["hold", "list", "--all"])["holds"].clone();
+    assert_eq!(holds[0]["checkpoint_type"], "every_step", "{holds:#}");
+    assert_eq!(holds[0]["state"], "closed", "{holds:#}");
 }
 
 #[test]

@@ -122,6 +122,7 @@ pub(crate) fn hold(reversibility: Reversibility, quorum: u32) -> Hold {
         },
         decisions: Vec::new(),
         state: HoldState::Pending,
+        earlier_run: None,
     }
 }
 

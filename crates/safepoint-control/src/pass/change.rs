@@ -58,7 +58,7 @@ impl Passage<'_> {
                 }
                 other => all.deeds.push(of_operation(other, &place, change.here)),
             }
-            operations.push(written(step, target)?);
+            operations.push(self.written(step, target)?);
         }
         if let Some(line) = change.check {
             let understood = self.understand_check(change, line);
@@ -131,6 +131,18 @@ impl Passage<'_> {
             .commands
             .insert(0, vec![Some("cd".to_owned()), place]);
         understood
+    }
+
+    /// The operation as it was meant: with its target, in canonical form. Of variables there are
+    /// the names and keyed digests: any value may be a secret.
+    fn written(&self, step: &Step, target: &str) -> Result<String, ControlError> {
+        let mut operation = step.operation.clone();
+        if let Operation::Command { env, .. } = &mut operation {
+            for (name, value) in env.iter_mut() {
+                *value = self.control.trail.mark_variable(name, value);
+            }
+        }
+        text(&json!({"target": target, "operation": operation}))
     }
 
     fn understand_check(&self, change: &ProposedChange<'_>, line: &str) -> Understanding {
@@ -228,11 +240,6 @@ fn absolute(here: &Path, target: &str) -> PathBuf {
         }
     }
     path
-}
-
-/// The operation as it was meant: with its target, in canonical form.
-fn written(step: &Step, target: &str) -> Result<String, ControlError> {
-    text(&json!({"target": target, "operation": step.operation}))
 }
 
 fn text(value: &Value) -> Result<String, ControlError> {

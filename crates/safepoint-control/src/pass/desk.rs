@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::Bench;
 use super::documents::Standing;
+use super::places;
 use crate::{Control, ControlError, kept};
 
 /// What an operator decides.
@@ -230,12 +231,17 @@ impl Desk<'_> {
             match decision.choice {
                 Choice::Modify => {
                     after.envelope.clone_from(&decision.envelope);
+                    let envelope = decision.envelope.as_ref();
+                    after.envelope_hold = Some(hold.hold_id.clone());
+                    after.places = envelope.map(places::of_envelope).unwrap_or_default();
                     after.approvers = hold.quorum;
                     after.every_step = false;
                 }
                 Choice::PerStep => {
                     after.every_step = true;
                     after.envelope = None;
+                    after.places.clear();
+                    after.envelope_hold = None;
                 }
                 _ => {}
             }

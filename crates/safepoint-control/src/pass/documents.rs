@@ -1,6 +1,6 @@
 //! What the passage keeps: holds, permits, trust, operators, how a session stands, what runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_authority::{
     Envelope, Executable, Hold, HoldState, Operator, Permit, PermitState, Trust,
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Visitor;
 use super::asked::Told;
+use super::places::EnvelopePlace;
 use super::see::AGENT_RUN;
 use crate::kept::Kept;
 
@@ -100,6 +101,12 @@ pub(crate) struct Standing {
     pub(crate) halted_by: Option<HoldId>,
     /// What it may do without asking.
     pub(crate) envelope: Option<Envelope>,
+    /// Where its paths led when it was given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) places: BTreeMap<String, EnvelopePlace>,
+    /// The hold with whose approval it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) envelope_hold: Option<HoldId>,
     /// How many operators agreed to that: it is no answer to a rule that wants more of them.
     pub(crate) approvers: u32,
     /// Who has proposed so far.
@@ -119,6 +126,8 @@ impl Standing {
             every_step: false,
             halted_by: None,
             envelope: None,
+            places: BTreeMap::new(),
+            envelope_hold: None,
             approvers: 0,
             provider: None,
             violated: None,

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use safepoint_authority::DenialCode;
 use safepoint_fence::{Fence, FenceError, Strength, Terminals, strength};
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
@@ -24,6 +25,7 @@ use super::attend::{Stop, capture_of, wait};
 use super::documents::Running;
 use super::guarded::is_code_of_client;
 use super::outbox::Ending;
+use super::places;
 use super::script::{Sealed, Watched};
 use super::see::interpreters_of;
 use super::{Bench, Leave, Passage, Standing, Stdin};
@@ -241,7 +243,20 @@ impl Passage<'_> {
             },
         )?;
         self.report(leave, outcome)?;
+        let session = leave.errand.session.as_deref();
+        if let Some(Ok(session)) = session.map(str::parse::<SessionId>) {
+            self.end_session_of_agent(&session)?;
+        }
         Ok(changes.len())
+    }
+
+    /// The session of an agent ends with it: nobody is there to do what still waits in it.
+    pub(super) fn end_session_of_agent(&self, session: &SessionId) -> Result<(), ControlError> {
+        match self.close(session) {
+            // It may have ended its session itself.
+            Ok(()) | Err(ControlError::Refused(_) | ControlError::Refuses { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Starts a program of a change that has leave, as [`Self::run`] starts a command.
@@ -421,11 +436,25 @@ impl Passage<'_> {
     }
 
     /// A fence that lets write in these paths in the place of the workspace, and of what the
-    /// workspace lies in, such as a temporary folder.
-    pub(super) fn narrow(&self, fence: &mut Fence, paths: &BTreeSet<String>) {
+    /// workspace lies in, such as a temporary folder. They lie in the workspace, or an operator has
+    /// named them; where a link is on the way to one by now, it leads to something else.
+    pub(super) fn narrow(
+        &self,
+        fence: &mut Fence,
+        paths: &BTreeSet<String>,
+    ) -> std::io::Result<()> {
+        let paths: BTreeSet<String> = paths
+            .iter()
+            .map(places::unlinked)
+            .collect::<Result<_, _>>()
+            .map_err(|path| {
+                let meaning = DenialCode::PathIdentityChanged.meaning();
+                std::io::Error::other(format!("{meaning}: `{path}`"))
+            })?;
         let root = &self.workspace.root;
         fence.writable.retain(|path| !root.starts_with(path));
         fence.writable.extend(paths.iter().map(PathBuf::from));
+        Ok(())
     }
 
     /// An envelope's paths hold a program by the fence alone.
@@ -455,7 +484,7 @@ impl Passage<'_> {
             Some(fence) if leave.permit.is_none() && (!leave.by_policy || within.is_some()) => {
                 let mut fence = fence.clone();
                 if let Some(paths) = within {
-                    self.narrow(&mut fence, paths);
+                    self.narrow(&mut fence, paths)?;
                 }
                 // What an envelope lets it write outside.
                 fence.writable.extend(leave.outside());

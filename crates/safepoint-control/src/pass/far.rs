@@ -17,10 +17,11 @@ use super::cover::Net;
 use super::documents::{Home, Running, Unsent};
 use super::outbox::Kept;
 use super::recover::this_process;
+use super::request::plain_request;
 use super::see::{Form, Seen};
 use super::silence::standing;
 use super::standing::home_id;
-use super::{Passage, Proposal, Rehearsed};
+use super::{Mode, Passage, Proposal, Rehearsed};
 use crate::{ControlError, kept, world};
 
 /// What is asked of a control plane elsewhere.
@@ -187,13 +188,15 @@ impl Passage<'_> {
         granted: &Granted,
         settled: &Unsent,
     ) -> Result<(), ControlError> {
-        let line = match granted.permit.is_some() || granted.by_policy {
+        let by_policy = granted.by_policy && granted.within.is_none();
+        let line = match granted.permit.is_some() || by_policy {
             true => None,
             false => form.line.clone(),
         };
         let running = Running {
             line: line.map(|line| self.control.trail.without_tokens(line)),
             permit_id: granted.permit.as_ref().map(|it| it.permit_id.clone()),
+            within: granted.within.clone(),
             ..Running::begun(
                 form,
                 &granted.action_id,
@@ -331,21 +334,22 @@ impl Passage<'_> {
         action: &str,
         parameters: Value,
     ) -> Result<(Resolution, Option<Denial>), ControlError> {
+        let wants = proposal.wants();
         if self.far.is_some() {
+            // A server is told of the action alone.
+            if wants.mode != Mode::Policy || wants.bounds.is_some() {
+                return Err(ControlError::Proposal {
+                    reason: format!(
+                        "`{action}` is asked of a server, which is told neither of the envelope of a workflow nor of `--checkpoint`"
+                    ),
+                });
+            }
             let question = Question::Request(session, action, &parameters);
             let answer: Resolved = self.answered(&question)?;
             return Ok((answer.resolution, answer.denial));
         }
-        let event = safepoint_gates::Event::Request(safepoint_gates::Request {
-            action: action.to_owned(),
-            parameters,
-            risk: None,
-            conditions: std::collections::BTreeSet::new(),
-        });
-        let wants = proposal.wants();
-        let requested = self
-            .control
-            .step_asking(session, &event, &wants, self.hold_timeout)?;
+        let event = safepoint_gates::Event::Request(plain_request(action, parameters));
+        let requested = self.bench()?.step_asking(session, &event, &wants)?;
         Ok((requested.judgement.resolution, requested.denial))
     }
 

@@ -20,6 +20,7 @@ mod needs;
 mod outbox;
 mod overridden;
 mod permitted;
+pub(crate) mod places;
 mod proposal;
 mod receive;
 mod recover;
@@ -65,7 +66,7 @@ pub use proposal::{Act, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::this_process;
 pub use request::Requested;
 pub use signed::Elsewhere;
-pub use silence::given_up;
+pub use silence::{given_up, session_ended};
 pub use visit::{Finished, Performing, client_process};
 pub use word::{Word, signed_word};
 

@@ -2,8 +2,8 @@
 //! the action was judged.
 
 use safepoint_authority::{
-    Canonical, Denial, DenialCode, Hold, HoldState, Permit, PermitState, Proposer, changed,
-    changed_how,
+    Canonical, Denial, DenialCode, EarlierRun, Hold, HoldState, Permit, PermitState, Proposer,
+    changed, changed_how,
 };
 use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Actor, Writing};
@@ -65,6 +65,7 @@ impl Bench<'_> {
                         trust_after: needed.trust_after,
                         decision: "approved",
                         within: None,
+                        envelope: None,
                     };
                     self.leave(writing, wants, form, action, yes, now)
                 }
@@ -197,6 +198,7 @@ impl Bench<'_> {
             },
             decisions: Vec::new(),
             state: HoldState::Pending,
+            earlier_run: self.earlier_run(writing.sql(), session, &wish)?,
         };
         kept::put(writing, &hold)?;
         self.tell(
@@ -207,6 +209,33 @@ impl Bench<'_> {
             json!(hold.pending()),
         )?;
         Ok(self.waiting(form, action, &hold, needed))
+    }
+
+    /// The last run of the same in this session or those before it of which nobody saw the end,
+    /// unless one was seen since.
+    fn earlier_run(
+        &self,
+        sql: &mut dyn safepoint_store::Sql,
+        session: &safepoint_model::SessionId,
+        wish: &str,
+    ) -> Result<Option<EarlierRun>, ControlError> {
+        let lineage = self.lineage_in(sql, session)?;
+        let permits: Vec<Permit> = kept::about(sql, wish)?;
+        let used = permits
+            .into_iter()
+            .filter_map(|permit| match &permit.state {
+                PermitState::Consumed { at, outcome } if lineage.contains(&permit.session_id) => {
+                    Some((*at, outcome.clone(), permit))
+                }
+                _ => None,
+            });
+        let last = used.max_by_key(|(at, _, _)| *at);
+        let cut = last.filter(|(_, outcome, _)| outcome == "unknown");
+        Ok(cut.map(|(time, _, permit)| EarlierRun {
+            action_id: permit.action_id,
+            hold_id: permit.hold_id,
+            time,
+        }))
     }
 
     /// Other variables than those that were approved: that is another wish, which is put before
@@ -246,10 +275,15 @@ impl Bench<'_> {
     fn waiting(&self, form: &Form, action: &ActionId, hold: &Hold, needed: &Needed) -> Denial {
         let id = &hold.hold_id;
         let reason = needed.basis.first().map(|basis| basis.reason.clone());
+        let reason = match (reason, &hold.earlier_run) {
+            (Some(reason), Some(run)) => format!("{reason}; {}", run.sentence()),
+            (Some(reason), None) => reason,
+            (None, _) => hold.pending().trigger_description,
+        };
         Denial {
             hold_id: Some(id.clone()),
             policy_basis: needed.basis.clone(),
-            reason: reason.unwrap_or_else(|| hold.pending().trigger_description),
+            reason,
             next: format!(
                 "a person has to approve {id}, which `safepoint hold show {id}` displays; then ask for exactly the same again"
             ),

@@ -130,6 +130,9 @@ impl Passage<'_> {
             Err(ControlError::Meanwhile(_)) => Ok(()), // another process was faster
             other => other,
         }?;
+        if let Some(session) = &cut.agent_session {
+            self.end_session_of_agent(session)?;
+        }
         self.send();
         Ok(())
     }

@@ -5,9 +5,10 @@ use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Timestamp};
 
 use super::asked::Wants;
+use super::documents::Standing;
 use super::needs::{Needed, needs, refused_mode, versions};
 use super::see::Form;
-use super::settle::{denial, halted};
+use super::settle::{denial, halted, is_answered, leads_elsewhere};
 use super::standing::Rehearsal;
 use super::{Bench, Mode};
 use crate::session::ByPolicy;
@@ -57,6 +58,22 @@ impl Bench<'_> {
         }))
     }
 
+    /// A path that leads elsewhere by now, and what names it.
+    fn elsewhere(
+        &self,
+        wants: &Wants,
+        form: &Form,
+        standing: &Standing,
+        by_envelope: bool,
+    ) -> Option<(String, &'static str)> {
+        if let Err(path) = self.bounds_of(wants, form) {
+            return Some((path, "the workflow"));
+        }
+        let envelope = standing.envelope.as_ref().filter(|_| by_envelope)?;
+        let approved = self.approved_places(form, standing, envelope);
+        approved.err().map(|path| (path, "the envelope"))
+    }
+
     /// What would be said, without anything being written.
     pub(super) fn rehearse_form(
         &self,
@@ -73,22 +90,24 @@ impl Bench<'_> {
             &form.requests,
         )?;
         let refusal = self.refused(wants, form, &action, &judgement);
-        let by_policy = ByPolicy::of(&rehearsal.engine, &form.requests);
+        let by_policy = match form.is_request() {
+            // Boundaries of this machine mean nothing for what happens elsewhere: the rules ask.
+            true => ByPolicy::Allowed,
+            false => ByPolicy::of(&rehearsal.engine, &form.requests),
+        };
         let needed = needs(wants, form, &judgement, &rehearsal.standing, by_policy, now);
-        let fits = rehearsal
-            .standing
-            .envelope
-            .as_ref()
-            .is_some_and(|envelope| {
-                envelope.delta(&form.canonical, now).is_empty()
-                    && needed.fits_in_envelope_of(&rehearsal.standing)
-            });
+        let standing = &rehearsal.standing;
+        let fits = is_answered(wants, form, &needed, standing, now);
+        let elsewhere = self.elsewhere(wants, form, standing, fits && !needed.triggers.is_empty());
         let store = self.control.trail.store();
         let stop = store.read(|sql| self.halt(sql, form, &rehearsal.standing, now))?;
         let refusal = refusal.or_else(|| stop.map(|hold| halted(form, &action, &hold)));
         let refused =
             wants.mode == Mode::Never && !store.read(|sql| self.is_elevated(sql, wants))?;
         let asks = refused || !needed.triggers.is_empty() && !fits;
+        let refusal = refusal.or_else(|| {
+            elsewhere.map(|(path, whose)| leads_elsewhere(form, &action, &path, whose))
+        });
         let denied = match refusal {
             None if asks => self.would_be_denied(wants, form, &action, &needed, now)?,
             other => other,

@@ -14,14 +14,14 @@ use safepoint_gates::{Cause, Decision, Event, Judgement, Request, RiskTier, Sess
 use safepoint_model::{ActionId, SessionId, Span, Timestamp, json};
 use safepoint_store::Sql;
 use safepoint_trail::Writing;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::asked::Wants;
 use super::bench::Under;
 use super::documents::Standing;
 use super::see::Form;
 use super::settle::{Settled, Yes};
-use super::{Bench, Mode};
+use super::{Bench, Mode, Passage, Proposal};
 use crate::session::ByPolicy;
 use crate::{Control, ControlError, kept};
 
@@ -59,17 +59,68 @@ impl Control {
             site: None,
             place: None,
         };
-        let (judgement, denial) = self.step_with(
-            id,
-            event,
-            |sql, judgement| bench.known_request(sql, event, judgement),
-            |writing, judgement, now| bench.settle_request(writing, event, wants, judgement, now),
-        )?;
-        Ok(Requested { judgement, denial })
+        bench.step_asking(id, event, wants)
+    }
+}
+
+impl Passage<'_> {
+    /// What would come of asking for an action that somebody else carries out, without anything
+    /// being written.
+    pub fn rehearse_request(
+        &self,
+        proposal: &Proposal,
+        action: &str,
+        parameters: Value,
+    ) -> Result<Option<Denial>, ControlError> {
+        if self.far.is_some() {
+            return Err(ControlError::Proposal {
+                reason: format!(
+                    "the server is not asked what it would say to `{action}`: only what runs on this machine can be rehearsed there"
+                ),
+            });
+        }
+        let bench = self.bench()?;
+        let rehearsal = bench.session_for_rehearsal(&self.entering(proposal)?)?;
+        let request = plain_request(action, parameters);
+        let name = ActionId::generate(&*self.control.around.entropy)?;
+        let requests = std::slice::from_ref(&request);
+        let (engine, session) = (&rehearsal.engine, &rehearsal.session);
+        let judgement = self
+            .control
+            .judge_unwritten(engine, session, &name, requests)?;
+        let form = bench.request_form(session, &request, risk_of(&request, &judgement))?;
+        let (denial, _) = bench.rehearse_form(&proposal.wants(), &form, &rehearsal)?;
+        Ok(denial)
+    }
+}
+
+/// A request of which nothing more is known.
+pub(super) fn plain_request(action: &str, parameters: Value) -> Request {
+    Request {
+        action: action.to_owned(),
+        parameters,
+        risk: None,
+        conditions: BTreeSet::new(),
     }
 }
 
 impl Bench<'_> {
+    /// Takes a step of a session.
+    pub(super) fn step_asking(
+        &self,
+        id: &SessionId,
+        event: &Event,
+        wants: &Wants,
+    ) -> Result<Requested, ControlError> {
+        let (judgement, denial) = self.control.step_with(
+            id,
+            event,
+            |sql, judgement| self.known_request(sql, event, judgement),
+            |writing, judgement, now| self.settle_request(writing, event, wants, judgement, now),
+        )?;
+        Ok(Requested { judgement, denial })
+    }
+
     /// The id under which the same request waits or is permitted.
     fn known_request(
         &self,
@@ -123,7 +174,9 @@ impl Bench<'_> {
             }
             _ => return Ok(None),
         };
-        if decision == Decision::Allow && wants.mode != Mode::Always {
+        // Nothing but the rules asks about it.
+        let plain = wants.mode == Mode::Policy && wants.bounds.is_none();
+        if decision == Decision::Allow && plain {
             let session = &judgement.session.session_id;
             if kept::get::<Standing>(writing.sql(), session.as_str())?.is_none() {
                 return Ok(None);
@@ -149,15 +202,22 @@ impl Bench<'_> {
         let by_policy = ByPolicy::Allowed;
         let settled = self.settle(writing, &wants, &form, &action, judgement, by_policy, now)?;
         match settled {
-            Settled::Leave { permit, .. } => {
-                // A permit is used up on disk before anything is done with it.
-                judgement.sync |= permit.is_some();
+            Settled::Leave {
+                permit, envelope, ..
+            } => {
+                // A permit, or a use of an envelope, is used up on disk before anything is done
+                // with it.
+                judgement.sync |= permit.is_some() || envelope.is_some();
                 let resolution = &mut judgement.resolution;
                 if resolution.decision == Decision::RequiresApproval {
                     resolution.decision = Decision::Allow;
-                    resolution.reason = match &permit {
-                        Some(permit) => format!("a person approved it as {}", permit.hold_id),
-                        None => "a person approved everything of this kind".to_owned(),
+                    let by_envelope = envelope.and_then(|used| used.hold_id);
+                    resolution.reason = match (&permit, by_envelope) {
+                        (Some(permit), _) => format!("a person approved it as {}", permit.hold_id),
+                        (None, Some(hold)) => {
+                            format!("a person approved everything of this kind, in {hold}")
+                        }
+                        (None, None) => "a person approved everything of this kind".to_owned(),
                     };
                 }
                 // Used up: the next such request is asked again.
@@ -188,23 +248,32 @@ impl Bench<'_> {
         yes: Yes,
         now: Timestamp,
     ) -> Result<Settled, ControlError> {
+        let by_envelope = yes.envelope.is_some();
+        let hold = match &yes.permit {
+            Some(permit) => Some(permit.hold_id.clone()),
+            None => yes.envelope.clone().and_then(|used| used.hold_id),
+        };
         if let Some(permit) = &yes.permit {
             let used = permit
                 .consume(ALLOWED, now)
                 .map_err(|_| ControlError::Meanwhile("the permit was used"))?;
             kept::put(writing, &used)?;
+        }
+        if yes.permit.is_some() || by_envelope {
             let body = json!({
                 "fingerprint": form.fingerprint,
                 "actions": form.canonical.actions,
                 "summary": form.canonical.summary(),
                 "reversibility": form.canonical.reversibility,
-                "permit_id": permit.permit_id,
-                "hold_id": permit.hold_id,
+                "permit_id": yes.permit.as_ref().map(|permit| &permit.permit_id),
+                "hold_id": hold,
+                "by_envelope": by_envelope,
                 "policy_version": form.canonical.policy_version,
             });
             self.tell(writing, form, action, "action_intended", body)?;
         }
         Ok(Settled::Leave {
+            envelope: yes.envelope,
             permit: yes.permit.map(Box::new),
             trust_after: None,
             within: None,

@@ -1,9 +1,10 @@
 //! What follows from a judgement: leave, a hold, or a denial. All of it is part of the
 //! transaction in which it was judged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use safepoint_authority::{Denial, DenialCode, Permit, changed, changed_how};
+use safepoint_authority::{Denial, DenialCode, Envelope, Permit, changed, changed_how};
 use safepoint_gates::{Decision, Judgement, QuestionNote};
 use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_trail::{Draft, Kind, Stream, Writing};
@@ -15,6 +16,7 @@ use super::change::MUTATE;
 use super::cover::Net;
 use super::documents::{Remote, Running, Standing};
 use super::needs::{Needed, basis, needs, refused_mode};
+use super::places;
 use super::see::{Form, errand, is_used};
 use super::{Answer, Bench, Denied, Leave, Mode, Passage, Proposal, Visitor};
 use crate::session::ByPolicy;
@@ -28,6 +30,7 @@ pub(super) enum Settled {
         trust_after: Option<u32>,
         decision: &'static str,
         within: Option<BTreeSet<String>>,
+        envelope: Option<UsedEnvelope>,
     },
     /// It may not.
     Denied(Box<Denial>),
@@ -41,6 +44,15 @@ pub(super) struct Yes {
     pub(super) decision: &'static str,
     /// Where a program may write, if an envelope says so.
     pub(super) within: Option<BTreeSet<String>>,
+    /// The envelope of the session, where that answered for a person.
+    pub(super) envelope: Option<UsedEnvelope>,
+}
+
+/// An envelope that answered for a person.
+#[derive(Clone, Debug)]
+pub(super) struct UsedEnvelope {
+    /// The hold with whose approval an operator gave it, where that is known.
+    pub(super) hold_id: Option<HoldId>,
 }
 
 /// Whether an envelope's paths can hold it: what a client runs itself, and what may write
@@ -49,9 +61,19 @@ fn is_held_to_paths(wants: &Wants, form: &Form) -> bool {
     wants.visitor.is_none() || form.line.is_some() || !form.canonical.runs_anything()
 }
 
-/// The paths that a workflow says it keeps to.
-fn paths_of(wants: &Wants) -> Option<BTreeSet<String>> {
-    wants.bounds.as_ref().map(|bounds| bounds.paths.clone())
+/// Whether the envelope of a session answers all for which a person would be asked.
+pub(super) fn is_answered(
+    wants: &Wants,
+    form: &Form,
+    needed: &Needed,
+    standing: &Standing,
+    now: Timestamp,
+) -> bool {
+    standing.envelope.as_ref().is_some_and(|envelope| {
+        envelope.delta(&form.canonical, now).is_empty()
+            && is_held_to_paths(wants, form)
+            && needed.fits_in_envelope_of(standing)
+    })
 }
 
 impl Yes {
@@ -62,6 +84,7 @@ impl Yes {
             trust_after: None,
             decision: "allow",
             within: None,
+            envelope: None,
         }
     }
 }
@@ -97,6 +120,7 @@ impl Bench<'_> {
                 trust_after,
                 decision,
                 within,
+                envelope: _,
             } => Settlement::Leave(Box::new(Granted {
                 action_id: action.clone(),
                 session_id: session.clone(),
@@ -144,20 +168,46 @@ impl Bench<'_> {
         {
             return self.deny(writing, form, action, denial);
         }
+        let bounds = match self.bounds_of(wants, form) {
+            Ok(bounds) => bounds,
+            Err(path) => {
+                let denial = leads_elsewhere(form, action, &path, "the workflow");
+                return self.deny(writing, form, action, denial);
+            }
+        };
         if let Some(envelope) = &standing.envelope {
             let delta = envelope.delta(&form.canonical, now);
-            let held = is_held_to_paths(wants, form);
-            if delta.is_empty() && held && needed.fits_in_envelope_of(&standing) {
-                if !needed.triggers.is_empty() {
-                    let used = Standing {
-                        envelope: Some(envelope.clone().used()),
-                        ..standing.clone()
+            if is_answered(wants, form, &needed, &standing, now) {
+                if needed.triggers.is_empty() {
+                    let yes = Yes {
+                        within: bounds,
+                        ..Yes::without_asking()
                     };
-                    kept::put(writing, &used)?;
+                    return self.leave(writing, wants, form, action, yes, now);
                 }
-                let within = (!needed.triggers.is_empty()).then(|| envelope.paths.clone());
+                let approved = match self.approved_places(form, &standing, envelope) {
+                    Ok(approved) => approved,
+                    Err(path) => {
+                        let void = Standing {
+                            envelope: None,
+                            places: BTreeMap::new(),
+                            ..standing.clone()
+                        };
+                        kept::put(writing, &void)?;
+                        let denial = leads_elsewhere(form, action, &path, "the envelope");
+                        return self.deny(writing, form, action, denial);
+                    }
+                };
+                let used = Standing {
+                    envelope: Some(envelope.clone().used()),
+                    ..standing.clone()
+                };
+                kept::put(writing, &used)?;
                 let yes = Yes {
-                    within: within.or_else(|| paths_of(wants)),
+                    within: Some(approved),
+                    envelope: Some(UsedEnvelope {
+                        hold_id: standing.envelope_hold.clone(),
+                    }),
                     ..Yes::without_asking()
                 };
                 return self.leave(writing, wants, form, action, yes, now);
@@ -166,14 +216,14 @@ impl Bench<'_> {
             if !delta.is_empty() {
                 needed.delta = delta;
             }
-            if !held {
+            if !is_held_to_paths(wants, form) {
                 let anywhere = form.canonical.workspace.path.clone();
                 needed.delta.paths.insert(anywhere);
             }
         }
         if needed.triggers.is_empty() {
             let yes = Yes {
-                within: paths_of(wants),
+                within: bounds,
                 ..Yes::without_asking()
             };
             return self.leave(writing, wants, form, action, yes, now);
@@ -183,6 +233,44 @@ impl Bench<'_> {
             Mode::Policy | Mode::Always => {
                 self.with_a_permit(writing, wants, form, action, needed, now)
             }
+        }
+    }
+
+    /// The paths that a workflow says it keeps to; or the one that leads out of the workspace, or
+    /// over a link. What a step writes that runs nothing unknown is compared by name.
+    pub(super) fn bounds_of(
+        &self,
+        wants: &Wants,
+        form: &Form,
+    ) -> Result<Option<BTreeSet<String>>, String> {
+        let Some(bounds) = &wants.bounds else {
+            return Ok(None);
+        };
+        // Another machine looks at its paths itself, before it makes the fence.
+        match (form.canonical.runs_anything(), &self.site) {
+            (true, None) => places::inside(&bounds.paths, &self.root).map(Some),
+            (true, Some(_)) => {
+                let outside = |path: &&String| !Path::new(path).starts_with(&self.root);
+                match bounds.paths.iter().find(outside) {
+                    None => Ok(Some(bounds.paths.clone())),
+                    Some(path) => Err(path.clone()),
+                }
+            }
+            (false, _) => Ok(Some(bounds.paths.clone())),
+        }
+    }
+
+    /// The places that the envelope of a session names; or the one that leads to something else
+    /// than was approved.
+    pub(super) fn approved_places(
+        &self,
+        form: &Form,
+        standing: &Standing,
+        envelope: &Envelope,
+    ) -> Result<BTreeSet<String>, String> {
+        match (form.canonical.runs_anything(), &self.site) {
+            (true, None) => places::approved(envelope, &standing.places),
+            _ => Ok(envelope.paths.clone()),
         }
     }
 
@@ -239,11 +327,13 @@ impl Bench<'_> {
             }),
             Decision::Hold => {
                 let gate = said.questions.first().map_or("…", |it| &it.checkpoint_id);
+                let hold = said.questions.first().and_then(|it| it.hold_id.as_ref());
+                let hold = hold.map_or_else(String::new, |hold| format!(" --hold {hold}"));
                 Some(Denial {
                     hold_id: said.hold_id.clone(),
                     reason: said.reason.clone(),
                     next: format!(
-                        "answer: `safepoint session answer {} {gate} --answers '{}'`, then ask again",
+                        "answer: `safepoint session answer {} {gate}{hold} --answers '{}'`, then ask again",
                         form.canonical.session_id,
                         answer_form(&said.questions, gate)
                     ),
@@ -288,6 +378,7 @@ impl Bench<'_> {
             trust_after,
             decision,
             within,
+            envelope,
         } = yes;
         let session = &form.canonical.session_id;
         let mut standing: Standing = kept::get(writing.sql(), session.as_str())?
@@ -341,6 +432,7 @@ impl Bench<'_> {
             trust_after,
             decision,
             within,
+            envelope,
         })
     }
 
@@ -480,6 +572,16 @@ pub(super) fn halted(form: &Form, action: &ActionId, hold: &HoldId) -> Denial {
             "a person has to decide about {hold}, which `safepoint hold show {hold}` displays"
         ),
         ..denial(DenialCode::SessionHalted, form, action)
+    }
+}
+
+/// What is denied because a path leads elsewhere by now.
+pub(super) fn leads_elsewhere(form: &Form, action: &ActionId, path: &str, whose: &str) -> Denial {
+    let code = DenialCode::PathIdentityChanged;
+    Denial {
+        reason: format!("{}: `{path}`, which {whose} names", code.meaning()),
+        next: "nothing was run; ask again, and it will be put before an operator anew".to_owned(),
+        ..denial(code, form, action)
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{Control, ControlError, kept};
 
 /// What whoever asked is told to do next.
 const NEXT: &str = "ask again when an operator is there";
+/// What whoever asked in a session that has ended is told to do next.
+const NEXT_SESSION: &str = "ask again in a session that is open";
 
 impl Desk<'_> {
     /// Ends every hold whose time is up, and says which. Two who do so at once end each of
@@ -118,14 +120,17 @@ impl Control {
         let waits =
             |hold: &Hold| hold.state == HoldState::Pending && hold.canonical.session_id == *session;
         for hold in kept::open_if(writing.sql(), waits)? {
-            let denial = Denial {
-                code: DenialCode::SessionEnded,
-                reason: DenialCode::SessionEnded.meaning().to_owned(),
-                next: "ask again in a session that is open".to_owned(),
-                ..silence(&hold)
-            };
+            let denial = session_ended(&silence(&hold));
             let actor = self.around.actor.clone();
             settle(writing, &hold, HoldState::Closed, &denial, actor)?;
+        }
+        let mine = |permit: &Permit| permit.session_id == *session;
+        let now = self.around.clock.now();
+        for permit in kept::open_if(writing.sql(), mine)? {
+            // One that is in use ends with what it is used for.
+            if let Ok(void) = permit.cancel(DenialCode::SessionEnded, now) {
+                kept::put(writing, &void)?;
+            }
         }
         Ok(())
     }
@@ -137,6 +142,16 @@ pub fn given_up(denial: &Denial) -> Denial {
         code: DenialCode::TimedOut,
         reason: DenialCode::TimedOut.meaning().to_owned(),
         next: NEXT.to_owned(),
+        ..denial.clone()
+    }
+}
+
+/// A denial whose session ended while it was waited for.
+pub fn session_ended(denial: &Denial) -> Denial {
+    Denial {
+        code: DenialCode::SessionEnded,
+        reason: DenialCode::SessionEnded.meaning().to_owned(),
+        next: NEXT_SESSION.to_owned(),
         ..denial.clone()
     }
 }

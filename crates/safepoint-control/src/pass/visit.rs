@@ -7,7 +7,7 @@ use std::process::Command;
 use safepoint_authority::{Deed, NamedPath, Undo};
 use safepoint_clients::Ended;
 use safepoint_gates::Resolution;
-use safepoint_model::{ActionId, SessionId, Timestamp};
+use safepoint_model::{ActionId, SessionId, Timestamp, json as strict};
 use safepoint_state::path::TreePath;
 use safepoint_state::{Changed, Company, Errand, Share, StateError};
 use safepoint_store::{Durability, fault};
@@ -112,7 +112,7 @@ impl Passage<'_> {
         let body = json!({"client": visitor.client, "why": why});
         let report = Reported {
             well: !matches!(ended, Ended::Error),
-            result: Some(result),
+            result: self.summary_of(&result)?,
         };
         let changes = match self.end_of(&running, outcome, body, &report) {
             Err(ControlError::Meanwhile(_)) => return Ok(None),
@@ -126,6 +126,23 @@ impl Passage<'_> {
             changes,
             resolution,
         }))
+    }
+
+    /// What is kept of what a tool gave back: how much it was, and a keyed digest. Anything can be
+    /// in it, the values of variables and whole files.
+    fn summary_of(&self, result: &Value) -> Result<Option<Value>, ControlError> {
+        let text = match result {
+            Value::Null => return Ok(None),
+            Value::String(text) => text.clone(),
+            other => {
+                let bytes = strict::canonical(other).map_err(|error| ControlError::Proposal {
+                    reason: format!("what came of it cannot be written down exactly: {error}"),
+                })?;
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+        };
+        let digest = self.control.trail.mark_variable("result", &text);
+        Ok(Some(json!({"bytes": text.len(), "digest": digest})))
     }
 
     /// What came of a call that has told its end itself, behind the fence.
@@ -245,13 +262,13 @@ impl Passage<'_> {
             Some(socket) => command.env("SAFEPOINT_BROKER", socket),
             None => command.env("SAFEPOINT_FENCED", "1"),
         };
-        if let Some(paths) = &running.within {
-            self.narrow(&mut fence, paths);
-        }
+        let narrowed = match &running.within {
+            Some(paths) => self.narrow(&mut fence, paths),
+            None => Ok(()),
+        };
         fault::point("pass.started");
-        let ended = fence
-            .spawn(command)
-            .map_err(std::io::Error::other)
+        let ended = narrowed
+            .and_then(|()| fence.spawn(command).map_err(std::io::Error::other))
             .and_then(|(mut child, _)| wait(&mut child, Capture::Inherit, None, &stop));
         let (outcome, body, code) = match &ended {
             Ok((_, status)) => {

@@ -41,6 +41,7 @@ pub(crate) fn hold(number: u32, since: Timestamp, argv: &[&str]) -> Hold {
         },
         decisions: Vec::new(),
         state: HoldState::Pending,
+        earlier_run: None,
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) mod tui;
 pub(crate) mod undo;
 pub(crate) mod verdict;
 pub(crate) mod verify;
+pub(crate) mod waiting;
 pub(crate) mod watch;
 pub(crate) mod workspace;
 

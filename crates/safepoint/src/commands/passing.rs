@@ -3,22 +3,23 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
-use safepoint_control::pass::{Act, Answer, Denied, Far, Mode, Passage, Proposal, Stdin, given_up};
-use safepoint_control::{AtlasFile, Control, ControlError};
+use safepoint_control::pass::{
+    Act, Answer, Denied, Far, Mode, Passage, Proposal, Stdin, session_ended,
+};
+use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{Fence, Listing, Terminals, default_caches};
 use safepoint_gates::Resolution;
-use safepoint_model::{HoldId, Span, WorkspaceId, text};
+use safepoint_model::{Span, WorkspaceId, text};
 use safepoint_state::path::TreePath;
 use safepoint_state::{Progress, State, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::session::deliver;
+use super::waiting::{self, Asked, Next, StopSignals};
 use super::{operator, tui};
 use crate::console::{BAD, FAINT, HINT, STRONG};
 use crate::context::Context;
@@ -112,11 +113,7 @@ impl Room {
         let atlases = match (named.is_empty(), &far) {
             // A server has rules of its own.
             (true, Some(_)) => Vec::new(),
-            (true, None) => vec![AtlasFile::built_in()?],
-            (false, _) => named
-                .iter()
-                .map(|path| AtlasFile::read(path))
-                .collect::<Result<_, _>>()?,
+            _ => read_atlases(&named)?,
         };
         let (control, state) = context.control_and_state()?;
         let place = context.place_of(&workspace.root, control.trail())?;
@@ -154,6 +151,18 @@ impl Room {
             progress: &self.progress,
             far: self.far.as_ref().map(|far| far as &dyn Far),
         }
+    }
+
+    /// Whether other rules apply here by now than when this was opened: another list, or other
+    /// contents. Rules that cannot be read are others.
+    pub(crate) fn has_other_rules(&self, context: &Context) -> bool {
+        let now = context.atlases_now();
+        let now = now.and_then(|named| read_atlases(&named));
+        let is_same = |now: Vec<AtlasFile>| {
+            let now = now.iter().map(|atlas| atlas.digest);
+            now.eq(self.atlases.iter().map(|atlas| atlas.digest))
+        };
+        self.is_here() && !now.is_ok_and(is_same)
     }
 
     /// Whether it is judged on this machine.
@@ -242,6 +251,15 @@ impl Room {
     }
 }
 
+/// The atlases at these places, or those that come with the program.
+fn read_atlases(named: &[PathBuf]) -> Result<Vec<AtlasFile>, CliError> {
+    if named.is_empty() {
+        return Ok(vec![AtlasFile::built_in()?]);
+    }
+    let read = named.iter().map(|path| AtlasFile::read(path));
+    Ok(read.collect::<Result<_, _>>()?)
+}
+
 /// Whether `safepoint run` asks for the agent that it keeps behind a fence. A variable alone
 /// does not tell: an agent sets what it likes. That this very program has started us does.
 fn is_asked_by_our_own(context: &Context) -> bool {
@@ -327,48 +345,6 @@ impl Flags {
     }
 }
 
-/// Signals that ask us to end while somebody waits for a decision.
-pub(crate) struct StopSignals {
-    asked: Arc<AtomicBool>,
-    hooks: Vec<signal_hook::SigId>,
-}
-
-impl StopSignals {
-    pub(crate) fn listen() -> Result<Self, CliError> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let asked = Arc::new(AtomicBool::new(false));
-        let mut hooks = Vec::new();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            hooks.push(signal_hook::flag::register(signal, Arc::clone(&asked))?);
-        }
-        Ok(Self { asked, hooks })
-    }
-
-    /// Set when one has come.
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.asked)
-    }
-
-    /// An error if one has come.
-    pub(crate) fn check(&self) -> Result<(), CliError> {
-        match self.asked.load(Ordering::Relaxed) {
-            true => Err(CliError::Interrupted),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Drop for StopSignals {
-    fn drop(&mut self) {
-        for hook in self.hooks.drain(..) {
-            signal_hook::low_level::unregister(hook);
-        }
-    }
-}
-
-/// How often to look whether somebody has decided.
-const LOOK: Duration = Duration::from_millis(200);
-
 /// Asks, and where a person must decide lets them: here and now on a terminal, or elsewhere
 /// for as long as `--wait` says.
 pub(crate) fn ask(
@@ -390,7 +366,7 @@ pub(crate) fn ask(
     if let (true, Answer::Denied(_)) = (here, &answer) {
         deliver::start(context, &room.control);
     }
-    let Answer::Denied(mut denied) = answer else {
+    let Answer::Denied(denied) = answer else {
         return Ok(answer);
     };
     let waits = denied.denial.code == DenialCode::ApprovalRequired;
@@ -400,101 +376,41 @@ pub(crate) fn ask(
     // Whoever waits for somebody elsewhere is not asked here.
     let in_place = here && flags.wait.is_none();
     if in_place && tui::decide_in_place(context, &room.control, flags, who, &hold)? {
-        return match passage.standing(&hold)? {
-            HoldState::Pending => Ok(Answer::Denied(denied)),
-            HoldState::Expired => give_up(context, room, proposal, denied),
-            _ => ask_again(context, room, proposal, denied),
+        let next = match passage.standing(&hold)? {
+            HoldState::Pending => return Ok(Answer::Denied(denied)),
+            HoldState::Expired => waiting::give_up(context, Asked::Room(room), &denied.denial)?,
+            HoldState::Closed => Next::Denied(Box::new(session_ended(&denied.denial))),
+            _ => Next::Ask,
         };
+        return go_on(context, room, proposal, denied, next);
     }
     let (Some(limit), Some(stop)) = (flags.wait, &stop) else {
         return Ok(Answer::Denied(denied));
     };
-    match (wait_until(room, &hold, limit, stop)?, here) {
-        (Waited::Decided, _) => ask_again(context, room, proposal, denied),
-        // It goes on waiting at the server, which ends it in its time.
-        (Waited::InVain, false) => Ok(Answer::Denied(denied)),
-        (Waited::Silence, false) => {
-            denied.denial = given_up(&denied.denial);
-            Ok(Answer::Denied(denied))
-        }
-        (Waited::InVain | Waited::Silence, true) => give_up(context, room, proposal, denied),
-    }
+    let next = waiting::wait_for_decision(context, Asked::Room(room), &denied.denial, limit, stop)?;
+    go_on(context, room, proposal, denied, next)
 }
 
-/// Nobody has decided: the hold is over.
-fn give_up(
+/// Asks once more, now that somebody has decided; or tells why that is no use.
+fn go_on(
     context: &Context,
     room: &Room,
     proposal: &Proposal,
     mut denied: Box<Denied>,
+    next: Next,
 ) -> Result<Answer, CliError> {
-    match context.desk(&room.control).give_up(&denied.denial) {
-        Ok(given_up) => {
-            denied.denial = given_up;
-            Ok(Answer::Denied(denied))
+    let denial = match next {
+        Next::Denied(denial) => denial,
+        Next::Ask => {
+            let ask = || Ok(room.passage().ask(proposal)?);
+            match waiting::ask_again(context, Asked::Room(room), &denied.denial, ask)? {
+                Ok(answer) => return Ok(answer),
+                Err(denial) => denial,
+            }
         }
-        Err(ControlError::Meanwhile(_)) => ask_again(context, room, proposal, denied),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Asks once more, now that somebody has decided. Rules that changed meanwhile make that void.
-fn ask_again(
-    context: &Context,
-    room: &Room,
-    proposal: &Proposal,
-    mut denied: Box<Denied>,
-) -> Result<Answer, CliError> {
-    match room.passage().ask(proposal) {
-        Err(ControlError::AtlasChanged { .. }) if room.far.is_none() => {
-            denied.denial = context.desk(&room.control).void_for_rules(&denied.denial)?;
-            Ok(Answer::Denied(denied))
-        }
-        other => Ok(other?),
-    }
-}
-
-/// What came of waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
-    /// Somebody has decided: asking again tells how.
-    Decided,
-    /// The hold is over, and nobody has. Asking again would only make another one.
-    Silence,
-    /// Nobody has yet.
-    InVain,
-}
-
-/// Waits for an operator elsewhere, at most so long.
-pub(crate) fn wait(room: &Room, hold: &HoldId, limit: Span) -> Result<Waited, CliError> {
-    wait_until(room, hold, limit, &StopSignals::listen()?)
-}
-
-/// Waits for an operator elsewhere, at most so long, or until a signal has come.
-fn wait_until(
-    room: &Room,
-    hold: &HoldId,
-    limit: Span,
-    stop: &StopSignals,
-) -> Result<Waited, CliError> {
-    let mut left = Duration::from_micros(limit.as_micros());
-    // Somebody else's machine is not asked all the time.
-    let look = match room.far {
-        None => LOOK,
-        Some(_) => LOOK * 5,
     };
-    while !left.is_zero() {
-        stop.check()?;
-        match room.passage().standing(hold)? {
-            HoldState::Pending => {}
-            HoldState::Expired => return Ok(Waited::Silence),
-            _ => return Ok(Waited::Decided),
-        }
-        let step = left.min(look);
-        std::thread::sleep(step);
-        left -= step;
-    }
-    Ok(Waited::InVain)
+    denied.denial = *denial;
+    Ok(Answer::Denied(denied))
 }
 
 /// A denial, as it is printed.

@@ -9,7 +9,7 @@ use safepoint_store::Location;
 use super::Context;
 use crate::error::CliError;
 use crate::paths::{Paths, find_upwards};
-use crate::settings::{Origin, Setting};
+use crate::settings::{Origin, Setting, Settings};
 
 impl Context {
     /// The directory of an agent's workspace, under the settings of the one that it was made
@@ -25,7 +25,10 @@ impl Context {
     /// The atlases that are named for here, and by whom: an administrator's always, then the
     /// project's, or else the user's own.
     pub(crate) fn named_atlases(&self) -> Result<Vec<Setting<PathBuf>>, CliError> {
-        let settings = &self.settings;
+        self.named_in(&self.settings)
+    }
+
+    fn named_in(&self, settings: &Settings) -> Result<Vec<Setting<PathBuf>>, CliError> {
         let (origin, own) = match settings.project.atlases.as_slice() {
             [] => (Origin::User, settings.user_atlases.clone()),
             named => {
@@ -42,7 +45,15 @@ impl Context {
 
     /// The atlases that apply here.
     pub(crate) fn atlases(&self) -> Result<Vec<PathBuf>, CliError> {
-        let named = self.named_atlases()?;
+        self.checked(self.named_atlases()?)
+    }
+
+    /// The atlases that apply here by now, whatever the settings said when this command began.
+    pub(crate) fn atlases_now(&self) -> Result<Vec<PathBuf>, CliError> {
+        self.checked(self.named_in(&self.settings_now()?)?)
+    }
+
+    fn checked(&self, named: Vec<Setting<PathBuf>>) -> Result<Vec<PathBuf>, CliError> {
         for atlas in named.iter().filter(|it| it.origin == Origin::Project) {
             self.keep_inside(&self.beside_project_file()?, &atlas.value)?;
         }

@@ -138,6 +138,7 @@ fn hold(control: &Control, session: &SessionId, basis: Vec<Basis>, quorum: u32) 
         },
         decisions: Vec::new(),
         state: HoldState::Pending,
+        earlier_run: None,
     };
     let written: Result<(), ControlError> = control
         .trail

@@ -26,6 +26,9 @@ pub(super) fn page(hold: &Pending, audience: Audience) -> String {
     for basis in &hold.policy_basis {
         page.row("rule", &format!("{}: {}", basis.policy_id, basis.reason));
     }
+    if let Some(run) = &hold.earlier_run {
+        page.row("earlier", &run.sentence());
+    }
     let back = hold.reversibility_class.as_str();
     let style = match hold.reversibility_class.is_final() {
         true => BAD,

@@ -12,8 +12,9 @@ use safepoint_state::Company;
 use super::{Arguments, reason};
 use crate::cli::Cli;
 use crate::commands::agents::check_agent_call;
-use crate::commands::passing::{Flags, Room, Waited, wait};
+use crate::commands::passing::{Flags, Room};
 use crate::commands::session::deliver;
+use crate::commands::waiting::{Asked, StopSignals, Waited, wait_until};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -104,7 +105,10 @@ impl<'a> Visit<'a> {
         passage: &Passage<'_>,
         proposal: &Proposal,
     ) -> Result<Answer, CliError> {
+        // From before the hold is there: whoever sees it can already interrupt the wait.
+        let stop = StopSignals::listen()?;
         let answer = passage.ask(proposal)?;
+        stop.check()?;
         let Answer::Denied(denied) = answer else {
             return Ok(answer);
         };
@@ -113,9 +117,10 @@ impl<'a> Visit<'a> {
         let (DenialCode::ApprovalRequired, Some(hold)) = (denial.code, &denial.hold_id) else {
             return Ok(Answer::Denied(denied));
         };
-        match wait(room, hold, self.context.settings.hook_wait.value)? {
+        let limit = self.context.settings.hook_wait.value;
+        match wait_until(self.context, Asked::Room(room), hold, limit, &stop)? {
             Waited::Decided => Ok(passage.ask(proposal)?),
-            Waited::Silence | Waited::InVain => Ok(Answer::Denied(denied)),
+            Waited::Silence | Waited::InVain | Waited::SessionEnded => Ok(Answer::Denied(denied)),
         }
     }
 

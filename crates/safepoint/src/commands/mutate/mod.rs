@@ -4,6 +4,7 @@
 mod difference;
 mod leave;
 mod reply;
+mod step;
 mod way_back;
 
 use std::cell::RefCell;
@@ -27,6 +28,7 @@ use crate::error::{CliError, FailedReply};
 
 use leave::{Asking, Said};
 pub(crate) use reply::MutateReply;
+pub(crate) use step::ChangeStep;
 
 /// Arguments of `mutate`
 #[derive(Debug, clap::Args)]
@@ -66,7 +68,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         checkpoint: arguments.checkpoint.clone().unwrap_or_default(),
         anchors: Vec::new(),
     };
-    let (mutated, room) = match change(context, arguments, &mut told) {
+    let (mutated, room) = match change(context, arguments, &mut told, None) {
         Ok(done) => done,
         Err(failure) => {
             let (error, failed) = *failure;
@@ -90,39 +92,6 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     })
 }
 
-/// A change that is a step of a workflow.
-pub(crate) fn of_workflow(
-    context: &mut Context,
-    operation: &serde_json::Value,
-    verify: Option<&str>,
-) -> Result<(), CliError> {
-    let arguments = Arguments {
-        target: None,
-        checkpoint: None,
-        auto_checkpoint: true,
-        operation: operation.to_string(),
-        verify: verify.map(str::to_owned),
-        verify_timeout: Span::from_micros(15 * 60 * 1_000_000),
-        strict: false,
-        keep_failed: false,
-        session: None,
-    };
-    let mut told = Told {
-        target: String::new(),
-        operation: String::new(),
-        checkpoint: String::new(),
-        anchors: Vec::new(),
-    };
-    match change(context, &arguments, &mut told) {
-        Ok((mutated, _)) if mutated.verdict.outcome() == Outcome::Pass => Ok(()),
-        Ok(_) => Err(CliError::Invalid {
-            message: "the change did not hold".into(),
-            suggestion: "`safepoint log` shows it",
-        }),
-        Err(failure) => Err(failure.0),
-    }
-}
-
 /// What is known of a change however it ends.
 struct Told {
     target: String,
@@ -139,6 +108,7 @@ fn change(
     context: &mut Context,
     arguments: &Arguments,
     told: &mut Told,
+    step: Option<&ChangeStep<'_>>,
 ) -> Result<(Mutated, Room), Failure> {
     let plain = |error: CliError| -> Failure { Box::new((error, None)) };
     let text = outside::json_or_yaml(context, &arguments.operation).map_err(plain)?;
@@ -153,8 +123,9 @@ fn change(
             subjects.insert(target.clone(), subject);
         }
     }
-    let flags = Flags::of_change(arguments.session.clone());
-    let room = Room::open(context, &flags).map_err(plain)?;
+    let own = Flags::of_change(arguments.session.clone());
+    let flags = step.map_or(&own, |step| step.flags);
+    let room = Room::open(context, flags).map_err(plain)?;
     let Room {
         state,
         workspace,
@@ -182,11 +153,15 @@ fn change(
     };
     let act = passage.change(&change);
     let act = act.map_err(|error| plain(error.into()))?;
-    let proposal = room.proposal(context, &flags, act, Stdin::Empty);
+    let proposal = room.proposal(context, flags, act, Stdin::Empty);
+    let mut proposal = proposal.map_err(plain)?;
+    if let Some(step) = step {
+        step.bind(&passage, &change, &mut proposal).map_err(plain)?;
+    }
     let asking = Asking {
         passage: &passage,
         change,
-        proposal: &proposal.map_err(plain)?,
+        proposal: &proposal,
         answer: RefCell::new(None),
     };
     let mutation = Mutation {

@@ -14,8 +14,10 @@ use serde::Serialize;
 
 use super::Arguments;
 use crate::commands::exec::ExecReply;
-use crate::commands::passing::{self, DenialReply, Room, Waited, show_denial};
+use crate::commands::mutate::ChangeStep;
+use crate::commands::passing::{self, DenialReply, Room, show_denial};
 use crate::commands::session::deliver;
+use crate::commands::waiting::{self, Asked, Next, StopSignals};
 use crate::console::{BAD, FAINT, GOOD, Mode, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
@@ -148,9 +150,23 @@ fn one(
     let doing = step.doing().map_err(CliError::Usage)?;
     let done = match doing {
         Doing::Command(argv) => command(context, arguments, room, workflow, step, argv.to_vec())?,
-        Doing::Change(operation) => change(context, arguments, step, operation)?,
+        Doing::Change(operation) => {
+            let change = ChangeStep {
+                flags: &arguments.flags,
+                workflow,
+                step,
+                operation,
+            };
+            self::change(context, room, &change)?
+        }
         Doing::Request { action, params } => {
-            request(context, arguments, room, step, action, params)?
+            let wanted = Wanted {
+                workflow,
+                step,
+                action,
+                params,
+            };
+            request(context, arguments, room, &wanted)?
         }
     };
     let check = step
@@ -202,11 +218,7 @@ fn command(
     proposal.said.clone_from(&step.action);
     proposal.declared = step.effects.clone().or(proposal.declared);
     if arguments.flags.dry_run {
-        let rehearsed = passage.rehearse(&proposal)?;
-        return Ok(match rehearsed.denial {
-            None => plain(step, "would_run", Exit::Done),
-            Some(denial) => refused(step, denial, Exit::WouldBeDenied),
-        });
+        return Ok(rehearsed(step, passage.rehearse(&proposal)?.denial));
     }
     let answer = passing::ask(context, room, &arguments.flags, &arguments.who, &proposal)?;
     let leave = match answer {
@@ -234,19 +246,41 @@ fn command(
 }
 
 /// A change under a checkpoint, by the command for it: one way, one set of rules.
-fn change(
-    context: &mut Context,
-    arguments: &Arguments,
-    step: &WorkflowStep,
-    operation: &serde_json::Value,
-) -> Result<Done, CliError> {
-    if arguments.flags.dry_run {
-        return Ok(plain(step, "would_run", Exit::Done));
+fn change(context: &mut Context, room: &Room, change: &ChangeStep<'_>) -> Result<Done, CliError> {
+    let step = change.step;
+    if change.flags.dry_run {
+        return Ok(rehearsed(step, change.rehearse(context, room)?));
     }
-    let made = crate::commands::mutate::of_workflow(context, operation, step.verify.as_deref());
+    // From before the hold is there: whoever sees it can already interrupt the wait.
+    let stop = change.flags.wait.map(|_| StopSignals::listen());
+    let stop = stop.transpose()?;
+    let mut made = change.make(context);
+    if let (Err(CliError::Denied(denial)), Some(limit), Some(stop)) =
+        (&made, change.flags.wait, &stop)
+        && denial.code == DenialCode::ApprovalRequired
+    {
+        let (denial, asked) = (denial.clone(), Asked::Room(room));
+        stop.check()?;
+        deliver_holds(context, room);
+        let next = waiting::wait_for_decision(context, asked, &denial, limit, stop)?;
+        made = match next {
+            Next::Denied(denial) => Err(CliError::Denied(denial)),
+            Next::Ask if room.has_other_rules(context) => {
+                let void = waiting::void_for_rules(context, asked, &denial)?;
+                Err(CliError::Denied(void))
+            }
+            Next::Ask => {
+                let made = change.make(context);
+                waiting::void_if_changed(context, asked, &denial, made)?.map_err(CliError::Denied)
+            }
+        };
+    }
     Ok(match made {
         Ok(()) => plain(step, "ok", Exit::Done),
-        Err(CliError::Denied(denial)) => refused(step, *denial, Exit::Denied),
+        Err(CliError::Denied(denial)) => {
+            deliver_holds(context, room);
+            refused(step, *denial, Exit::Denied)
+        }
         Err(error) => {
             let problem = error.problem();
             Done {
@@ -261,15 +295,35 @@ fn change(
     })
 }
 
+/// Lets those know who are told of what waits here.
+fn deliver_holds(context: &Context, room: &Room) {
+    if room.is_here() {
+        deliver::start(context, &room.control);
+    }
+}
+
+/// A step that asks for an action which somebody else carries out.
+struct Wanted<'a> {
+    workflow: &'a Workflow,
+    step: &'a WorkflowStep,
+    action: &'a str,
+    params: serde_json::Value,
+}
+
 /// An action that somebody else carries out: only the gates are asked.
 fn request(
     context: &Context,
     arguments: &Arguments,
     room: &Room,
-    step: &WorkflowStep,
-    action: &str,
-    parameters: serde_json::Value,
+    wanted: &Wanted<'_>,
 ) -> Result<Done, CliError> {
+    let Wanted {
+        workflow,
+        step,
+        action,
+        params,
+    } = wanted;
+    let flags = &arguments.flags;
     let act = Act::Change {
         tool: "mutate",
         operations: Vec::new(),
@@ -277,32 +331,40 @@ fn request(
         programs: StartsPrograms::No,
         covering: None,
     };
-    let proposal = room.proposal(context, &arguments.flags, act, Stdin::Empty)?;
-    if arguments.flags.dry_run {
-        return Ok(plain(step, "would_run", Exit::Done));
+    let mut proposal = room.proposal(context, flags, act, Stdin::Empty)?;
+    proposal.workflow = Some(workflow.name.clone());
+    proposal.bounds.clone_from(&workflow.envelope);
+    proposal.declared = step.effects.clone().or(proposal.declared);
+    let passage = room.passage();
+    if flags.dry_run {
+        let denial = passage.rehearse_request(&proposal, action, params.clone())?;
+        return Ok(rehearsed(step, denial));
     }
-    let session: SessionId = room.passage().session(&proposal)?;
-    let ask = || {
-        let passage = room.passage();
-        passage.request(&proposal, &session, action, parameters.clone())
-    };
+    let stop = flags.wait.map(|_| StopSignals::listen()).transpose()?;
+    let session: SessionId = passage.session(&proposal)?;
+    let ask = || Ok(passage.request(&proposal, &session, action, params.clone())?);
     let (mut resolution, mut denial) = ask()?;
-    if room.is_here() {
-        deliver::start(context, &room.control);
+    if let Some(stop) = &stop {
+        stop.check()?;
     }
-    let waits = denial
-        .as_ref()
-        .filter(|it| it.code == DenialCode::ApprovalRequired);
-    if let (Some(limit), Some(hold)) = (
-        arguments.flags.wait,
-        waits.and_then(|denial| denial.hold_id.clone()),
-    ) && passing::wait(room, &hold, limit)? == Waited::Decided
-    {
-        (resolution, denial) = ask()?;
+    deliver_holds(context, room);
+    let waits = denial.as_ref();
+    let waits = waits.filter(|it| it.code == DenialCode::ApprovalRequired && it.hold_id.is_some());
+    if let (Some(first), Some(limit), Some(stop)) = (waits.cloned(), flags.wait, &stop) {
+        let asked = Asked::Room(room);
+        let next = waiting::wait_for_decision(context, asked, &first, limit, stop)?;
+        let said = match next {
+            Next::Denied(denied) => Err(denied),
+            Next::Ask => waiting::ask_again(context, asked, &first, ask)?,
+        };
+        match said {
+            Ok(said) => (resolution, denial) = said,
+            Err(denied) => denial = Some(*denied),
+        }
     }
-    Ok(match resolution.decision {
-        Decision::Allow => plain(step, "ok", Exit::Done),
-        _ => Done {
+    Ok(match (resolution.decision, denial) {
+        (Decision::Allow, None) => plain(step, "ok", Exit::Done),
+        (_, denial) => Done {
             reply: StepReply {
                 denial,
                 detail: Some(resolution.reason),
@@ -312,6 +374,14 @@ fn request(
             leave: None,
         },
     })
+}
+
+/// A step that was only rehearsed.
+fn rehearsed(step: &WorkflowStep, denial: Option<Denial>) -> Done {
+    match denial {
+        None => plain(step, "would_run", Exit::Done),
+        Some(denial) => refused(step, denial, Exit::WouldBeDenied),
+    }
 }
 
 fn plain(step: &WorkflowStep, outcome: &'static str, exit: Exit) -> Done {

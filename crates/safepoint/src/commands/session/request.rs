@@ -1,21 +1,16 @@
 //! `safepoint session request`.
 
-use std::time::Duration;
-
 use clap::ValueEnum;
-use safepoint_authority::{DenialCode, HoldState};
-use safepoint_control::ControlError;
+use safepoint_authority::DenialCode;
 use safepoint_control::pass::Requested;
 use safepoint_gates::{Event, Request, RiskTier};
 use safepoint_model::{Exit, SessionId, Span};
 use serde_json::json;
 
 use super::{json_from, step};
+use crate::commands::waiting::{self, Asked, Next, StopSignals};
 use crate::context::Context;
 use crate::error::CliError;
-
-/// How often to look whether somebody has decided.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Arguments of `session request`
 #[derive(Debug, clap::Args)]
@@ -66,10 +61,12 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         risk: arguments.risk.map(RiskTier::from),
         conditions: std::collections::BTreeSet::new(),
     });
+    // From before the hold is there: whoever sees it can already interrupt the wait.
+    let stop = arguments.wait.map(|_| StopSignals::listen()).transpose()?;
     let (session, mut stepped) = step::ask_for(context, &arguments.session, &event)?;
-    if let Some(limit) = arguments.wait {
-        let left = Duration::from_micros(limit.as_micros());
-        stepped = wait_for_person(context, &session, &event, stepped, left)?;
+    if let (Some(limit), Some(stop)) = (arguments.wait, &stop) {
+        stop.check()?;
+        stepped = wait_for_person(context, &session, &event, stepped, limit, stop)?;
     }
     step::print(context, &session, &stepped)?;
     Ok(step::exit(&stepped.judgement))
@@ -81,32 +78,28 @@ fn wait_for_person(
     session: &SessionId,
     event: &Event,
     stepped: Requested,
-    mut left: Duration,
+    limit: Span,
+    stop: &StopSignals,
 ) -> Result<Requested, CliError> {
     let denial = stepped.denial.as_ref();
     let waits = denial.filter(|it| it.code == DenialCode::ApprovalRequired);
-    let Some((denial, hold)) = waits.and_then(|it| Some((it.clone(), it.hold_id.clone()?))) else {
+    let Some(denial) = waits.filter(|it| it.hold_id.is_some()).cloned() else {
         return Ok(stepped);
     };
     let control = context.control()?;
-    loop {
-        let found = context.desk(&control).hold(hold.as_str())?;
-        if !matches!(found.state, HoldState::Pending | HoldState::Expired) {
-            break;
-        }
-        if left.is_zero() || found.state == HoldState::Expired {
-            match context.desk(&control).give_up(&denial) {
-                Ok(given_up) => {
-                    let denial = Some(given_up);
-                    return Ok(Requested { denial, ..stepped });
-                }
-                Err(ControlError::Meanwhile(_)) => break,
-                Err(error) => return Err(error.into()),
+    let asked = Asked::Session(&control);
+    let denied = match waiting::wait_for_decision(context, asked, &denial, limit, stop)? {
+        Next::Denied(denied) => denied,
+        Next::Ask => {
+            let again = step::ask_for(context, session.as_str(), event);
+            match waiting::void_if_changed(context, asked, &denial, again)? {
+                Ok((_, stepped)) => return Ok(stepped),
+                Err(denied) => denied,
             }
         }
-        let step = left.min(POLL_INTERVAL);
-        std::thread::sleep(step);
-        left -= step;
-    }
-    Ok(step::ask_for(context, session.as_str(), event)?.1)
+    };
+    Ok(Requested {
+        denial: Some(*denied),
+        ..stepped
+    })
 }
