@@ -175,14 +175,16 @@ pub(crate) struct Interpreter {
     pub(crate) called: PathBuf,
 }
 
-/// How many interpreters in a row the kernel follows, with room to spare.
-const MAX_INTERPRETERS: usize = 6;
+/// How many interpreters are looked at, wrappers among them. The kernel follows five in a row.
+const MAX_INTERPRETERS: usize = 16;
 /// How much of a script's first line the kernel reads.
 const FIRST_LINE_BYTES: u64 = 256;
 
-/// The interpreters of a file, if it is a script: the program after `#!`, the one that `env`
-/// would start, and those of an interpreter that is itself a script. An interpreter that is
-/// not there is left out: the script does not run then, and if it appears, the list differs.
+/// The interpreters of a file, if it is a script: the program after `#!`, the ones that wrappers
+/// such as `env` and `nice` would start, and those of an interpreter that is itself a script. An
+/// interpreter that is not there is left out: the script does not run then, and if it appears, the
+/// list differs. A line that is not understood, or has too many of them, is refused: a yes would be
+/// bound to something else than what runs.
 pub(crate) fn interpreters(
     search: &Search,
     script: &Path,
@@ -191,15 +193,21 @@ pub(crate) fn interpreters(
     let mut all: Vec<Interpreter> = Vec::new();
     let mut next = vec![script.to_owned()];
     while let Some(file) = next.pop() {
-        for name in named_interpreters(&file) {
-            let Some(called) = search.file(&name, directory) else {
-                continue;
-            };
-            if all.len() >= MAX_INTERPRETERS || all.iter().any(|it| it.called == called) {
+        let refused = |reason: &str| ControlError::Proposal {
+            reason: format!("`{}` cannot be run: {reason}", file.display()),
+        };
+        let line = FirstLine::of(&file).map_err(|reason| refused(reason))?;
+        for called in line.files(search, directory) {
+            if all.iter().any(|it| it.called == called) {
                 continue;
             }
+            if all.len() >= MAX_INTERPRETERS {
+                return Err(refused(
+                    "it names too many interpreters to look at all of them",
+                ));
+            }
             let unreadable = |error| ControlError::Start {
-                program: name.clone(),
+                program: called.display().to_string(),
                 error,
             };
             let path = std::fs::canonicalize(&called).map_err(unreadable)?;
@@ -221,52 +229,104 @@ pub(crate) fn interpreters(
     Ok(all)
 }
 
-/// What the first line of a script names: the interpreter, and what `env` starts.
-fn named_interpreters(script: &Path) -> Vec<String> {
-    let mut start = Vec::new();
-    let read =
-        File::open(script).and_then(|file| file.take(FIRST_LINE_BYTES).read_to_end(&mut start));
-    let line = start
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let (Ok(_), Some(line)) = (read, line.strip_prefix("#!")) else {
-        return Vec::new();
-    };
-    let mut words = line.split_ascii_whitespace();
-    let Some(first) = words.next() else {
-        return Vec::new();
-    };
-    let mut names = vec![first.to_owned()];
-    if first.rsplit('/').next() == Some("env") {
-        names.extend(started_by_env(words));
-    }
-    names
+/// What the first line of a script names.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct FirstLine {
+    /// The interpreter.
+    interpreter: Option<String>,
+    /// The words after it that are no options: programs that it starts, and files that it reads.
+    words: Vec<String>,
 }
 
-/// The program among the words of `env`.
-fn started_by_env<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<String> {
+impl FirstLine {
+    /// Reads it; or says what is not understood of it.
+    fn of(script: &Path) -> Result<Self, &'static str> {
+        let mut start = Vec::new();
+        let read =
+            File::open(script).and_then(|file| file.take(FIRST_LINE_BYTES).read_to_end(&mut start));
+        let line = start
+            .split(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let (Ok(_), Some(line)) = (read, line.strip_prefix("#!")) else {
+            return Ok(Self::default());
+        };
+        let mut words = line.split_ascii_whitespace();
+        let Some(interpreter) = words.next() else {
+            return Ok(Self::default());
+        };
+        Ok(Self {
+            interpreter: Some(interpreter.to_owned()),
+            words: started_by_wrappers(words)?,
+        })
+    }
+
+    /// The files behind the words, as they are called.
+    fn files(&self, search: &Search, directory: &Path) -> Vec<PathBuf> {
+        let interpreter = self.interpreter.iter();
+        let mut files: Vec<PathBuf> = interpreter
+            .filter_map(|name| search.file(name, directory))
+            .collect();
+        for word in &self.words {
+            files.extend(search.file(word, directory));
+            // It may be no program, and be read by one.
+            let file = directory.join(word);
+            files.extend(Some(file).filter(|file| file.is_file() && !files.contains(file)));
+        }
+        files
+    }
+}
+
+/// The programs and files among the words after an interpreter: with `env` and other wrappers, what
+/// they start.
+fn started_by_wrappers<'a>(
+    mut words: impl Iterator<Item = &'a str>,
+) -> Result<Vec<String>, &'static str> {
+    const ELSEWHERE: &str =
+        "its first line looks for its interpreter elsewhere than it would be found here";
+    const QUOTED: &str = "the quotes in its first line are not understood";
+    let mut found = Vec::new();
     while let Some(word) = words.next() {
-        match word {
-            "-u" | "--unset" | "-C" | "--chdir" => drop(words.next()),
-            "-S" | "--split-string" => {}
+        let word = unquoted(word).ok_or(QUOTED)?;
+        let word = match word {
+            "-u" | "--unset" => {
+                words.next();
+                continue;
+            }
+            "-S" | "--split-string" => continue,
             // `-S` and its text may be one word.
             joined if joined.starts_with("-S") || joined.starts_with("-vS") => {
-                let name = joined.trim_start_matches("-v").trim_start_matches("-");
-                let name = name.trim_start_matches('S');
-                if !name.is_empty() {
-                    return Some(name.to_owned());
-                }
+                let name = joined.trim_start_matches("-v").trim_start_matches('-');
+                name.trim_start_matches('S')
             }
             joined if joined.starts_with("--split-string=") => {
-                return joined.split_once('=').map(|(_, name)| name.to_owned());
+                joined.split_once('=').map_or("", |(_, name)| name)
             }
-            other if other.starts_with('-') || other.contains('=') => {}
-            name => return Some(name.to_owned()),
+            other => other,
+        };
+        let word = unquoted(word).ok_or(QUOTED)?;
+        if matches!(word, "-C" | "--chdir") || word.starts_with("--chdir=") {
+            return Err(ELSEWHERE);
+        }
+        if word.starts_with("PATH=") {
+            return Err(ELSEWHERE);
+        }
+        if !word.is_empty() && !word.starts_with('-') && !word.contains('=') {
+            found.push(word.to_owned());
         }
     }
-    None
+    Ok(found)
+}
+
+/// A word without the quotes around it; none where there are others, or what `env -S` replaces.
+fn unquoted(word: &str) -> Option<&str> {
+    let around = |quote: char| {
+        let inner = word.strip_prefix(quote)?;
+        inner.strip_suffix(quote)
+    };
+    let plain = around('"').or_else(|| around('\'')).unwrap_or(word);
+    (!plain.contains(['"', '\'', '$', '\\'])).then_some(plain)
 }
 
 #[cfg(test)]
@@ -280,23 +340,80 @@ mod tests {
         let named = |line: &str| {
             let path = place.path().join("script");
             std::fs::write(&path, line).unwrap();
-            named_interpreters(&path)
+            FirstLine::of(&path)
         };
-        assert_eq!(named("#!/bin/sh -e\n"), ["/bin/sh"]);
-        assert_eq!(named("#! .venv/bin/python\n"), [".venv/bin/python"]);
+        let names = |line: &str| {
+            let found = named(line).unwrap();
+            let all = found.interpreter.into_iter().chain(found.words);
+            all.collect::<Vec<String>>()
+        };
+        assert_eq!(names("#!/bin/sh -e\n"), ["/bin/sh"]);
+        assert_eq!(names("#! .venv/bin/python\n"), [".venv/bin/python"]);
         for line in [
             "#!/usr/bin/env tool",
             "#!/usr/bin/env -S tool -u\n",
             "#!/usr/bin/env -S -i A=b tool\n",
             "#!/usr/bin/env -Stool -u\n",
-            "#!/usr/bin/env -S -u NAME tool x\n",
+            "#!/usr/bin/env -S -u NAME tool -x\n",
             "#!/usr/bin/env --split-string=tool\n",
+            "#!/usr/bin/env -S \"tool\"\n",
+            "#!/usr/bin/env -S 'tool' -u\n",
+            "#!/usr/bin/env -S\"tool\"\n",
         ] {
-            assert_eq!(named(line), ["/usr/bin/env", "tool"], "{line}");
+            assert_eq!(names(line), ["/usr/bin/env", "tool"], "{line}");
         }
+        assert_eq!(
+            names("#!/usr/bin/nice .venv/bin/python\n"),
+            ["/usr/bin/nice", ".venv/bin/python"]
+        );
+        assert_eq!(
+            names("#!/usr/bin/env -S nice -n 5 python\n"),
+            ["/usr/bin/env", "nice", "5", "python"]
+        );
         for line in ["", "#!", "#!\nx", "\x7fELF", " #!/bin/sh\n"] {
-            assert_eq!(named(line), Vec::<String>::new(), "{line}");
+            assert_eq!(names(line), Vec::<String>::new(), "{line}");
         }
+        for line in [
+            "#!/usr/bin/env -S ${TOOL}\n",
+            "#!/usr/bin/env -S PATH=bin tool\n",
+            "#!/usr/bin/env -S -C bin ./tool\n",
+            "#!/usr/bin/env -S 'my tool'\n",
+        ] {
+            assert!(named(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test writes its scripts")]
+    fn au_25_every_interpreter_is_bound_or_the_script_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let search = Search::new(&[("PATH".into(), "/usr/bin:/bin".into())]);
+        let write = |name: &str, text: &str| {
+            let path = place.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let own = write("python", "#!/bin/sh\n");
+        let script = write("wrapped", "#!/usr/bin/nice ./python\n");
+        let bound = interpreters(&search, &script, place.path()).unwrap();
+        assert!(
+            bound
+                .iter()
+                .any(|it| it.called == place.path().join("./python"))
+        );
+        assert!(
+            bound.iter().any(|it| it.called == Path::new("/bin/sh")),
+            "and its own"
+        );
+        assert!(own.is_file());
+        for number in 0..=MAX_INTERPRETERS {
+            let next = place.path().join(format!("s{}", number + 1));
+            write(&format!("s{number}"), &format!("#!{}\n", next.display()));
+        }
+        write(&format!("s{}", MAX_INTERPRETERS + 1), "#!/bin/sh\n");
+        let first = place.path().join("s0");
+        assert!(interpreters(&search, &first, place.path()).is_err());
     }
 
     #[test]
