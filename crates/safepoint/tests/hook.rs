@@ -312,6 +312,24 @@ fn su_05_a_failure_is_recorded_as_one() {
     assert_eq!(changed(&env, "touch made").0["outcome"], "error");
 }
 
+/// What a tool gave back can have anything in it, and is told by its size and a mark alone.
+#[test]
+fn su_05_what_a_tool_gave_back_is_not_kept() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    passes(&claude.asks("t-1", "echo PIN=$DEPLOY_PIN"));
+    let done = json!({"tool_name": "Bash", "tool_input": {"command": "echo PIN=$DEPLOY_PIN"},
+        "tool_use_id": "t-1", "tool_response": {"stdout": "PIN=55443322", "stderr": "",
+        "interrupted": false, "isImage": false}});
+    passes(&claude.says("PostToolUse", done));
+    let trail = env.json(&["trail", "list"]);
+    assert!(!trail.to_string().contains("55443322"), "{trail:#}");
+    let reported = env.json(&["trail", "list", "--kind", "ActionReported"]);
+    let result = &reported["entries"][0]["body"]["result"];
+    assert!(result["bytes"].as_u64() > Some(12), "{reported:#}");
+    assert!(result["digest"].as_str().unwrap().starts_with("[redacted:"));
+}
+
 #[test]
 fn su_05_a_line_that_could_write_anywhere_runs_behind_the_fence() {
     let env = plain();

@@ -73,6 +73,9 @@ impl<T: Tools> Handler<T> {
         };
         let shared = Arc::clone(&self.shared);
         let arguments = request.arguments.unwrap_or_default();
+        // What waits for a person comes after what was asked for before it, and then holds up
+        // nobody: each step of it takes the lock of the store by itself.
+        let turn = turn.filter(|_| !shared.tools.waits(&name, &arguments));
         // One that is cancelled is not stopped: half a change is worse than one that nobody
         // waits for.
         let called =
@@ -221,7 +224,7 @@ mod tests {
         }
 
         fn list(&self) -> Vec<ToolNote> {
-            ["change", "look", "break"]
+            ["change", "look", "break", "wait"]
                 .map(|name| ToolNote {
                     name: name.into(),
                     title: name.into(),
@@ -238,6 +241,10 @@ mod tests {
                 .into()
         }
 
+        fn waits(&self, name: &str, _: &Map<String, Value>) -> bool {
+            name == "wait"
+        }
+
         fn call(
             &self,
             _: &Caller,
@@ -247,7 +254,7 @@ mod tests {
             assert_ne!(name, "break", "as it was asked to");
             let what = given.get("what").and_then(Value::as_str).unwrap();
             self.began.send(what.to_owned()).unwrap();
-            if name == "change" {
+            if name == "change" || name == "wait" {
                 self.go.lock().unwrap().recv().unwrap();
             }
             Ok(ToolAnswer {
@@ -292,6 +299,33 @@ mod tests {
         });
         let last: Vec<String> = begun.try_iter().collect();
         assert_eq!(last.last().map(String::as_str), Some("two"));
+    }
+
+    #[test]
+    fn su_06_what_waits_for_a_person_holds_up_nothing_else() {
+        let (began, begun) = channel();
+        let (go, wait) = channel();
+        let handler = Handler::new(Slow {
+            began,
+            go: Mutex::new(wait),
+        });
+        let runtime = crate::mcp::runtime().unwrap();
+        runtime.block_on(async {
+            let waiting = {
+                let handler = handler.clone();
+                let request = request("wait", "person");
+                tokio::spawn(async move { handler.answer(Caller::default(), request).await })
+            };
+            while begun.try_recv().is_err() {
+                tokio::task::yield_now().await;
+            }
+            assert!(
+                handler.shared.turn.try_acquire().is_ok(),
+                "the turn is free"
+            );
+            go.send(()).unwrap();
+            assert!(waiting.await.unwrap().unwrap().done);
+        });
     }
 
     #[test]

@@ -16,6 +16,11 @@ pub trait Tools: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether a call waits for a person. While it does, others go on.
+    fn waits(&self, _name: &str, _arguments: &Map<String, Value>) -> bool {
+        false
+    }
+
     /// Uses one. What the tool refuses or fails at is an answer, not an error.
     fn call(
         &self,

@@ -10,14 +10,16 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use safepoint_clients::settings::HookCommand;
 use safepoint_clients::skills::Skill;
+use safepoint_control::ControlError;
 use safepoint_control::pass::{Act, Stdin, Visitor, this_process};
-use safepoint_model::Exit;
+use safepoint_model::{Exit, SessionId, Span};
 use safepoint_server::mcp::{
     About, Caller, PromptNote, Refused, ServeError, ToolAnswer, ToolNote, Tools, serve_http,
     serve_stdio,
@@ -41,6 +43,9 @@ take back with `undo` (one action) or `rollback` (everything since a checkpoint)
 Where rules ask questions, use `answer`, then try again. What waits for a person, a person decides: \
 tell them, and do not work around it.";
 
+/// How long a call may wait for a person.
+const MAX_WAIT: Span = Span::from_micros(10 * 60 * 1_000_000);
+
 /// Arguments of `mcp`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -60,9 +65,15 @@ pub(crate) fn run(global: &Global, arguments: &Arguments) -> ExitCode {
         environment: Environment::read().ok(),
         global: global.clone(),
         opening: Mutex::new(()),
+        opened: Arc::default(),
     };
+    let (environment, opened) = (commands.environment.clone(), Arc::clone(&commands.opened));
     let served = match &arguments.http {
-        None => serve_stdio(commands).map_err(CliError::from),
+        // The client has gone: nobody is there to do what still waits in its session.
+        None => {
+            let served = serve_stdio(commands).map_err(CliError::from);
+            served.and(end_sessions(global, environment.as_ref(), &opened))
+        }
         Some(address) => resolve(address).and_then(|address| {
             let told = serve_http(commands, address, |url| {
                 let shown = match console.mode {
@@ -119,6 +130,8 @@ struct Commands {
     environment: Option<Environment>,
     /// One at a time looks for its session.
     opening: Mutex<()>,
+    /// The sessions that were found for connections.
+    opened: Arc<Mutex<BTreeSet<SessionId>>>,
 }
 
 impl Tools for Commands {
@@ -151,6 +164,10 @@ impl Tools for Commands {
         Skill::all().filter_map(prompt).collect()
     }
 
+    fn waits(&self, _name: &str, arguments: &Map<String, Value>) -> bool {
+        arguments.contains_key("wait")
+    }
+
     fn call(
         &self,
         caller: &Caller,
@@ -161,6 +178,7 @@ impl Tools for Commands {
         let tool = tool.ok_or_else(|| Refused::Unknown(name.to_owned()))?;
         let given =
             Given::check(&tool.form, arguments, Naming::Lenient).map_err(Refused::Arguments)?;
+        refuse_long_wait(arguments).map_err(Refused::Arguments)?;
         let session = match given.needs_session() {
             false => given.session().map(str::to_owned),
             true => match self.session(caller) {
@@ -203,7 +221,46 @@ impl Commands {
             process,
         });
         let session = room.passage().session(&proposal)?;
+        if let Ok(mut opened) = self.opened.lock() {
+            opened.insert(session.clone());
+        }
         Ok(session.to_string())
+    }
+}
+
+/// Ends the sessions of connections that are over.
+fn end_sessions(
+    global: &Global,
+    environment: Option<&Environment>,
+    opened: &Mutex<BTreeSet<SessionId>>,
+) -> Result<(), CliError> {
+    let opened = opened.lock().map(|opened| opened.clone());
+    let opened = opened.unwrap_or_default();
+    if opened.is_empty() {
+        return Ok(());
+    }
+    let here = environment.map(|it| it.directory.clone());
+    let mut context = Context::of_agent(global, &here.unwrap_or_default(), AGENT)?;
+    let room = Room::open(&mut context, &Flags::of_hook(true))?;
+    for session in &opened {
+        match room.passage().close(session) {
+            // It was ended before.
+            Ok(()) | Err(ControlError::Refused(_) | ControlError::Refuses { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to wait for longer than a client would: each that waits is a process of its own.
+fn refuse_long_wait(arguments: &Map<String, Value>) -> Result<(), String> {
+    let wait = arguments.get("wait").and_then(Value::as_str);
+    let wait = wait.and_then(|text| text.parse::<Span>().ok());
+    match wait.is_some_and(|wait| wait.as_micros() > MAX_WAIT.as_micros()) {
+        true => Err(format!(
+            "`wait` is at most {MAX_WAIT}: ask again when somebody has decided"
+        )),
+        false => Ok(()),
     }
 }
 

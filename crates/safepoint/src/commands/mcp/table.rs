@@ -330,7 +330,7 @@ pub(super) const TOOLS: &[Tool] = &[
                     &["wait"],
                     Shape::Text,
                     Place::Option("--wait"),
-                    "Wait so long for a person to decide, such as `5m`",
+                    "Wait so long for a person to decide, such as `5m`; at most `10m`",
                 ),
                 SESSION_ID,
             ],
