@@ -4,6 +4,7 @@ use super::expand::Expander;
 use super::parse;
 use super::state::{Argument, State, Value};
 use super::syntax::{Assigned, Assignment, Operation, Piece, Word};
+use super::tilde::TildeContext;
 use super::walk::{Input, Walker};
 
 impl<'a> Walker<'a> {
@@ -16,7 +17,7 @@ impl<'a> Walker<'a> {
         super::variables::within(self, &assignment.name, value.as_deref(), state);
         let value = match &assignment.value {
             Assigned::Scalar(word) if assignment.index.is_none() => {
-                let values = self.expander(state).single(word);
+                let values = self.expander(state).single(word, TildeContext::Value);
                 match state.variables.get(&assignment.name) {
                     _ if !assignment.append => Value::One(values),
                     Some(Value::One(before)) => match (before.as_slice(), values.as_slice()) {
@@ -38,7 +39,13 @@ impl<'a> Walker<'a> {
                     (false, _) => Vec::new(),
                 };
                 for word in words {
-                    match self.expander(state).words(word).as_slice() {
+                    let ways = self.expander(state).words(word, TildeContext::Other);
+                    match ways.as_slice() {
+                        // `[1]=value` gives the second element a value.
+                        _ if word.raw.contains("]=") || word.raw.contains("]+=") => {
+                            self.set(&assignment.name, Value::Unknown, state);
+                            return;
+                        }
                         [only] => all.extend(only.iter().cloned()),
                         _ => {
                             self.set(&assignment.name, Value::Unknown, state);

@@ -29,6 +29,8 @@ pub(super) fn braces(units: &[Unit]) -> Option<Vec<Vec<Unit>>> {
                 let parts: Vec<Vec<Unit>> = if commas.is_empty() {
                     match range(inner) {
                         Some(parts) => parts,
+                        // Bash goes on to look for the end: `{a},b}` is `a}` and `b`.
+                        None if may_end_later(after) => return None,
                         None => continue,
                     }
                 } else {
@@ -56,14 +58,21 @@ pub(super) fn braces(units: &[Unit]) -> Option<Vec<Vec<Unit>>> {
         }
     }
     // Shells find braces within one that does not end.
-    let several = units.iter().any(|unit| matches!(unit, Unit::Letter(',')))
-        || units
-            .windows(2)
-            .any(|pair| matches!(pair, [Unit::Letter('.'), Unit::Letter('.')]));
-    if depth > 0 && several && units.iter().any(|unit| matches!(unit, Unit::Letter('}'))) {
+    if depth > 0 && may_end_later(units) {
         return None;
     }
     Some(vec![units.to_vec()])
+}
+
+/// Whether these units may be the rest of a brace that makes several words.
+fn may_end_later(units: &[Unit]) -> bool {
+    let has = |letter: char| {
+        let mut units = units.iter();
+        units.any(|unit| matches!(unit, Unit::Letter(found) if *found == letter))
+    };
+    let mut pairs = units.windows(2);
+    let has_range = pairs.any(|pair| matches!(pair, [Unit::Letter('.'), Unit::Letter('.')]));
+    has('}') && (has(',') || has_range)
 }
 
 /// `{1..5}`: some names.

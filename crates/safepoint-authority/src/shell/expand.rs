@@ -11,6 +11,7 @@ use super::draft::Draft;
 use super::home;
 use super::state::{Argument, State, Value};
 use super::syntax::{Operation, Parameter, Piece, Word};
+use super::tilde::TildeContext;
 
 /// More words than this from one are not followed.
 pub(super) const WORDS: usize = 64;
@@ -43,9 +44,9 @@ pub(super) struct Expander<'a> {
 
 impl Expander<'_> {
     /// The words that a word becomes: each way it can turn out.
-    pub(super) fn words(&self, word: &Word) -> Vec<Vec<Argument>> {
+    pub(super) fn words(&self, word: &Word, context: TildeContext) -> Vec<Vec<Argument>> {
         if let [Piece::Plain(text)] = word.pieces.as_slice()
-            && (!text.contains(['{', '*', '?', '[']) || text == "[" || text == "{}")
+            && (!text.contains(['{', '*', '?', '[', '~']) || text == "[" || text == "{}")
         {
             return vec![vec![Argument::Known(text.clone())]];
         }
@@ -60,8 +61,15 @@ impl Expander<'_> {
         let Some(several) = braces(&units) else {
             return vec![vec![unknown(word)]];
         };
+        // What braces have made is no assignment any more.
+        let is_whole = matches!(several.as_slice(), [only] if only.len() == units.len());
+        let context = match is_whole {
+            true => context,
+            false => TildeContext::Other,
+        };
         let mut ways: Vec<Vec<Argument>> = vec![Vec::new()];
         for units in several {
+            let units = self.tildes(units, context);
             let made = self.assemble(&units, &word.raw);
             let several = made
                 .into_iter()
@@ -78,7 +86,7 @@ impl Expander<'_> {
     pub(super) fn command(&self, words: &[Word]) -> Vec<Vec<Argument>> {
         let mut ways: Vec<Vec<Argument>> = vec![Vec::new()];
         for word in words {
-            let mut several = self.words(word);
+            let mut several = self.words(word, TildeContext::Command);
             if several.len() * ways.len() > WAYS {
                 several = vec![vec![unknown(word)]];
             }
@@ -94,9 +102,10 @@ impl Expander<'_> {
     }
 
     /// A word that is not split: of an assignment, a redirection, a test.
-    pub(super) fn single(&self, word: &Word) -> Vec<Argument> {
+    pub(super) fn single(&self, word: &Word, context: TildeContext) -> Vec<Argument> {
         let mut units = Vec::new();
         self.units(&word.pieces, &mut units);
+        let mut units = self.tildes(units, context);
         for unit in &mut units {
             match unit {
                 Unit::Unknown { splits } => *splits = false,
@@ -146,11 +155,7 @@ impl Expander<'_> {
             match piece {
                 Piece::Plain(text) => units.extend(text.chars().map(Unit::Letter)),
                 Piece::Quoted(text) => units.push(Unit::Text(text.clone())),
-                Piece::Tilde(name) => units.push(match name.as_str() {
-                    "" => home::of_tilde(self.around, self.state),
-                    "+" => self.directory(true),
-                    account => home::of_account(self.around, account),
-                }),
+                Piece::Tilde(account) => units.push(self.tilde(account)),
                 Piece::Parameter(parameter) => units.push(self.parameter(parameter)),
                 Piece::Substitution { list, quoted } => {
                     units.push(match super::walk::prints(list) {
@@ -169,7 +174,7 @@ impl Expander<'_> {
         }
     }
 
-    fn directory(&self, quoted: bool) -> Unit {
+    pub(super) fn directory(&self, quoted: bool) -> Unit {
         match self.state.directories.as_deref() {
             Some([only]) => Unit::Text(only.display().to_string()),
             Some(several) => Unit::One(

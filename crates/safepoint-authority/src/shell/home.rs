@@ -26,13 +26,20 @@ const UNKNOWN: Unit = Unit::Unknown { splits: false };
 /// What `~` becomes.
 pub(super) fn of_tilde(around: &Surroundings<'_>, state: &State) -> Unit {
     match (state.variables.get(NAME), around.programs.home_variable()) {
-        (Some(Value::One(values)), _) => match values.as_slice() {
+        (Some(value), _) => of_value(value),
+        (None, Some(home)) => home.to_str().map_or(UNKNOWN, of_text),
+        (None, None) => around.home.and_then(Path::to_str).map_or(UNKNOWN, of_text),
+    }
+}
+
+/// What a tilde becomes that stands for a variable with this value.
+pub(super) fn of_value(value: &Value) -> Unit {
+    match value {
+        Value::One(values) => match values.as_slice() {
             [Argument::Known(text)] => Unit::Text(text.clone()),
             several => Unit::One(several.to_vec()),
         },
-        (Some(_), _) => UNKNOWN,
-        (None, Some(home)) => home.to_str().map_or(UNKNOWN, of_text),
-        (None, None) => around.home.and_then(Path::to_str).map_or(UNKNOWN, of_text),
+        Value::All(_) | Value::Unknown => UNKNOWN,
     }
 }
 

@@ -42,6 +42,7 @@ mod state;
 mod subcommand;
 mod syntax;
 mod table;
+mod tilde;
 mod tools;
 mod transfer;
 mod variables;

@@ -5,6 +5,7 @@ use crate::deed::Role;
 use super::actions::{DELETE, READ, SEND, WRITE};
 use super::state::{Argument, State};
 use super::syntax::{Redirect, RedirectKind};
+use super::tilde::TildeContext;
 use super::walk::{Input, Walker};
 
 impl Walker<'_> {
@@ -17,7 +18,7 @@ impl Walker<'_> {
     ) -> Option<Input> {
         let word = redirect.target.get()?.clone();
         self.visit(&word, state);
-        let targets = self.expander(state).single(&word);
+        let targets = self.expander(state).single(&word, TildeContext::Other);
         if redirect.kind == RedirectKind::Here {
             let text = match targets.as_slice() {
                 [Argument::Known(text)] => Some(text.clone()),

@@ -12,6 +12,7 @@ use super::state::{Argument, State, Value, tidy};
 use super::syntax::{
     Assigned, Assignment, Command, Compound, Item, Joint, List, Pipeline, Simple, Word,
 };
+use super::tilde::TildeContext;
 
 /// More commands than this are not followed.
 const COMMANDS: usize = 200;
@@ -259,7 +260,12 @@ impl<'a> Walker<'a> {
                         let mut values = Vec::new();
                         for word in words {
                             self.visit(word, state);
-                            values.extend(self.expander(state).words(word).into_iter().flatten());
+                            values.extend(
+                                self.expander(state)
+                                    .words(word, TildeContext::Command)
+                                    .into_iter()
+                                    .flatten(),
+                            );
                         }
                         let known = values.iter().all(|value| !value.is_dynamic());
                         if known && values.len() <= 24 {
