@@ -207,6 +207,21 @@ pub enum StateError {
         /// Where it was asked for.
         here: PathBuf,
     },
+    /// What was recorded of a path is of another directory than the one that is there now.
+    #[error(
+        "another directory is at `{}` than the one that this was recorded of, and nothing was touched",
+        workspace.display()
+    )]
+    OtherDirectory {
+        /// Where.
+        workspace: PathBuf,
+    },
+    /// A directory is said to have been moved, and is where it was.
+    #[error("`{}` was not moved: it is still there", from.display())]
+    NotMoved {
+        /// Which.
+        from: PathBuf,
+    },
     /// After restoring, the tree is not what it should be.
     #[error("the restored tree is not that of the checkpoint: {why}")]
     NotIdentical {

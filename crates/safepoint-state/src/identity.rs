@@ -48,6 +48,20 @@ impl Marks {
             repository: (!is_link(&repository)).then(|| mark(&repository)).flatten(),
         })
     }
+
+    /// Whether both are of the same directory, or of one repository that was put into another
+    /// directory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.root == other.root || self.repository.is_some() && self.repository == other.repository
+    }
+
+    /// Whether `now` is of this directory, wherever it is. Where the file system does not know
+    /// when something was made, a number alone may have been given out again.
+    pub(crate) fn was_moved(&self, now: &Self) -> bool {
+        let is_certain = !self.root.ends_with(" -");
+        let repository = self.repository.is_some() && self.repository == now.repository;
+        self.root == now.root && (is_certain || repository)
+    }
 }
 
 /// Of whom something is written down.

@@ -41,6 +41,22 @@ pub(crate) fn create(directory: &Path) -> Result<(), StateError> {
     durable::create_directory(directory).map_err(|error| unwritable(directory, error))
 }
 
+/// The directories on the way to this one that are not there, the innermost first.
+pub(crate) fn missing(directory: &Path) -> Vec<PathBuf> {
+    let is_missing = |path: &&Path| path.symlink_metadata().is_err();
+    let missing = directory.ancestors().take_while(is_missing);
+    missing.map(Path::to_owned).collect()
+}
+
+/// Removes those of these directories that nobody has put anything into.
+pub(crate) fn remove_empty(directories: &[PathBuf]) {
+    for directory in directories {
+        if std::fs::remove_dir(directory).is_err() {
+            return;
+        }
+    }
+}
+
 /// What may not be made at `path` lies in a directory of the user's, and not in the store.
 fn unwritable(path: &Path, error: StoreError) -> StateError {
     let mut above = path.ancestors().skip(1);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use safepoint_model::{ActionId, Clock, Entropy, Timestamp};
@@ -15,11 +15,12 @@ use serde_json::Value;
 
 use crate::git::Git;
 use crate::lock::{self, Hold};
+use crate::moved::Ledger;
 use crate::objects::{self, Objects};
 use crate::part::{Provider, Subject};
 use crate::scan::Rules;
 use crate::scan::cache::{Cache, Validity};
-use crate::snapshot::{self, Action, COMPONENT, Said, Selection, Snapshot, SnapshotId};
+use crate::snapshot::{self, Action, COMPONENT, Said, Selection, Snapshot, SnapshotId, Source};
 use crate::{ContentId, StateError};
 
 /// Everything snapshots need besides a trail.
@@ -113,6 +114,8 @@ pub struct State {
     pub(crate) access: Access,
     /// The session that what is rolled back here belongs to.
     pub(crate) session: Option<String>,
+    /// Which histories are of other directories than their paths say, once it was asked.
+    pub(crate) ledger: OnceLock<Ledger>,
 }
 
 /// Whether a command changes anything.
@@ -133,6 +136,7 @@ impl State {
             around,
             access: Access::Writing,
             session: None,
+            ledger: OnceLock::new(),
         })
     }
 
@@ -249,12 +253,16 @@ impl State {
 
     /// One snapshot, by the beginning of its id.
     pub fn find(&self, prefix: &str) -> Result<Snapshot, StateError> {
-        self.trail
+        let found = self
+            .trail
             .store()
-            .read(|sql| snapshot::find(&self.trail, sql, prefix))
+            .read(|sql| snapshot::find_said(&self.trail, sql, prefix));
+        let (mut snapshot, said) = found?;
+        self.place_of_row(&mut snapshot.workspace, said.entry)?;
+        Ok(snapshot)
     }
 
-    /// The same, with what else the trail says of it.
+    /// The same, as it was recorded, with what else the trail says of it.
     pub(crate) fn find_said(&self, id: &SnapshotId) -> Result<(Snapshot, Said), StateError> {
         self.trail
             .store()
@@ -263,16 +271,30 @@ impl State {
 
     /// Snapshots, newest first.
     pub fn list(&self, selection: &Selection) -> Result<Vec<Snapshot>, StateError> {
-        self.trail
+        let sources = match &selection.workspace {
+            Some(workspace) => Some(self.sources(workspace)?),
+            None => None,
+        };
+        let found = self
+            .trail
             .store()
-            .read(|sql| snapshot::list(sql, selection))
+            .read(|sql| snapshot::list_placed(sql, sources.as_deref(), selection.limit))?;
+        let placed = found.into_iter().map(|(mut one, entry)| {
+            self.place_of_row(&mut one.workspace, entry)?;
+            Ok(one)
+        });
+        placed.collect()
     }
 
     /// One action, by the beginning of its id.
     pub fn find_action(&self, prefix: &str) -> Result<Action, StateError> {
-        self.trail
+        let found = self
+            .trail
             .store()
-            .read(|sql| snapshot::find_action(&self.trail, sql, prefix))
+            .read(|sql| snapshot::find_action_said(&self.trail, sql, prefix));
+        let (mut action, said) = found?;
+        self.place_of_row(&mut action.workspace, said.entry)?;
+        Ok(action)
     }
 
     /// Whether an action is recorded.
@@ -284,16 +306,29 @@ impl State {
 
     /// What happened in a workspace, newest first. To show: what is acted upon is found by its id.
     pub fn actions(&self, workspace: &Path, limit: u32) -> Result<Vec<Action>, StateError> {
-        self.trail
-            .store()
-            .read(|sql| snapshot::actions(sql, workspace, limit))
+        let sources = self.sources(workspace)?;
+        self.placed_actions(Some(&sources), limit)
     }
 
     /// What happened in all workspaces, newest first.
     pub fn all_actions(&self, limit: u32) -> Result<Vec<Action>, StateError> {
-        self.trail
+        self.placed_actions(None, limit)
+    }
+
+    fn placed_actions(
+        &self,
+        sources: Option<&[Source]>,
+        limit: u32,
+    ) -> Result<Vec<Action>, StateError> {
+        let found = self
+            .trail
             .store()
-            .read(|sql| snapshot::all_actions(sql, limit))
+            .read(|sql| snapshot::actions_placed(sql, sources, limit))?;
+        let placed = found.into_iter().map(|(mut one, entry)| {
+            self.place_of_row(&mut one.workspace, entry)?;
+            Ok(one)
+        });
+        placed.collect()
     }
 
     /// Whether a directory is gone of which something is known.

@@ -1,8 +1,10 @@
 //! What a command works with: settings, paths, and the trail when it asks for it.
 
+mod moved;
 mod open;
 mod place;
 
+pub(crate) use moved::adopting;
 pub(crate) use place::real_path;
 
 use std::io::Read;
@@ -26,6 +28,8 @@ pub(crate) enum MissingDirectory {
     Refuse,
     /// It may be what brings it back.
     Allow,
+    /// It tells of a directory of which something is recorded.
+    Recorded,
 }
 
 /// What a command has from the server that runs it, and would otherwise have of its own.
@@ -66,12 +70,23 @@ pub(crate) struct Context {
     pub(crate) access: Access,
     /// Whether it has been said what was cut off.
     told_unfinished: bool,
+    /// Whether the command comes between two halves of an action, or says itself which directory
+    /// the workspace is.
+    pub(crate) keeps_footing: bool,
+    /// The directory of which it has been said that its history is of another.
+    told_footing: Option<PathBuf>,
+    /// Where the workspace was before it was moved, while nobody has said that it was.
+    unadopted: Option<PathBuf>,
 }
 
 impl Context {
     /// Reads the environment and the settings. Opens nothing.
     pub(crate) fn new(global: &Global, missing: MissingDirectory) -> Result<Self, CliError> {
-        Self::of(global, missing, environment()?)
+        let context = Self::of(global, missing, environment()?)?;
+        if missing == MissingDirectory::Recorded && !context.directory.is_dir() {
+            context.refuse_unrecorded()?;
+        }
+        Ok(context)
     }
 
     /// The same for an agent client that works in `directory`.
@@ -129,6 +144,9 @@ impl Context {
             served: None,
             access: Access::Writing,
             told_unfinished: false,
+            keeps_footing: false,
+            told_footing: None,
+            unadopted: None,
         })
     }
 

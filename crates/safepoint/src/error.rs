@@ -38,6 +38,11 @@ pub(crate) enum CliError {
     NoHome,
     #[error("there is no {what} `{name}`")]
     NotFound { what: &'static str, name: String },
+    #[error(
+        "this was recorded of `{}`, which looks as if it had been moved here, and nothing was touched",
+        from.display()
+    )]
+    Moved { from: PathBuf },
     #[error("the settings in `{}` cannot be read: {error}", path.display())]
     Settings { path: PathBuf, error: YamlError },
     #[error(transparent)]
@@ -204,6 +209,14 @@ fn explain(error: &CliError) -> Explanation {
             Code::NotFound,
             Some(name.clone()),
             hint("check the spelling"),
+        ),
+        CliError::Moved { from } => (
+            Code::OtherWorkspace,
+            Some(from.display().to_string()),
+            Some(format!(
+                "`{}` goes on with its history here",
+                crate::context::adopting(from)
+            )),
         ),
         CliError::Settings { path, error } => (
             Code::SettingsInvalid,

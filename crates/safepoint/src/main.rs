@@ -61,6 +61,12 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
         | Command::Redo(_)
         | Command::List(_)
         | Command::Log(_) => MissingDirectory::Allow,
+        Command::Show(_)
+        | Command::Diff(_)
+        | Command::Verify(_)
+        | Command::Status
+        | Command::Audit(_)
+        | Command::Du(_) => MissingDirectory::Recorded,
         _ => MissingDirectory::Refuse,
     };
     let mut context = match Context::new(&cli.global, missing) {

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use capture::set_given;
 pub(crate) use kept::{Keeping, Reading, content_of, image_of};
 pub use provider::Provider;
+pub(crate) use value::copy_values;
 
 use crate::text::{self, Comparison};
 use crate::{ContentId, StateError};

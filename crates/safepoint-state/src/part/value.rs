@@ -69,6 +69,28 @@ pub(crate) fn set(
     Ok(())
 }
 
+/// Gives the values of one directory to another, where it has none of its own.
+pub(crate) fn copy_values(sql: &mut dyn Sql, from: &Path, to: &Path) -> Result<(), StoreError> {
+    let values = |sql: &mut dyn Sql, workspace: &Path| {
+        query_all(
+            sql,
+            "SELECT key, value FROM state_values WHERE workspace = ?1",
+            &[bytes(workspace)],
+            |row| {
+                let value = row.bytes(1)?.unwrap_or_default().to_vec();
+                Ok((row.text(0)?.to_owned(), value))
+            },
+        )
+    };
+    let own = values(sql, to)?;
+    for (key, value) in values(sql, from)? {
+        if !own.iter().any(|(known, _)| *known == key) {
+            set(sql, to, &key, Some(&value))?;
+        }
+    }
+    Ok(())
+}
+
 fn bytes(workspace: &Path) -> Value<'_> {
     Value::Blob(workspace.as_os_str().as_bytes())
 }

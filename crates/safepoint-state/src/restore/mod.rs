@@ -139,6 +139,7 @@ impl State {
         goal: &Goal<'_>,
         progress: &Progress,
     ) -> Result<Preview, StateError> {
+        self.refuse_other_directory(workspace, goal)?;
         let workspace = &workspace.without(&self.subjects_of(goal)?)?;
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         let objects = self.objects()?;
@@ -197,8 +198,24 @@ impl State {
         identities: &[Identity],
         progress: &Progress,
     ) -> Result<Restored, StateError> {
-        let was_gone = workspace.root.symlink_metadata().is_err();
+        self.refuse_other_directory(workspace, goal)?;
+        let made = own::missing(&workspace.root);
         own::create(&workspace.root)?;
+        let restored = self.restore_there(workspace, goal, identities, progress, !made.is_empty());
+        if restored.is_err() && !self.is_cut_off(&workspace.root) {
+            own::remove_empty(&made);
+        }
+        restored
+    }
+
+    fn restore_there(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+        identities: &[Identity],
+        progress: &Progress,
+        was_gone: bool,
+    ) -> Result<Restored, StateError> {
         let workspace = &workspace.without(&self.subjects_of(goal)?)?;
         let _held = self.hold(&workspace.root, Hold::Alone)?;
         self.refuse_unfinished(&workspace.root)?;
@@ -340,6 +357,29 @@ impl State {
         notes.append(&mut restored.not_restored);
         restored.not_restored = notes;
         Ok(restored)
+    }
+
+    /// Refuses what would put the state of one directory into another that took its place.
+    fn refuse_other_directory(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+    ) -> Result<(), StateError> {
+        let (recorded, entry) = match goal {
+            Goal::Snapshot { snapshot, .. } => {
+                let (recorded, said) = self.find_said(&snapshot.id)?;
+                (recorded.workspace, said.entry)
+            }
+            Goal::Without { action, .. } => {
+                let (recorded, said) = self
+                    .trail
+                    .store()
+                    .read(|sql| snapshot::find_action_said(&self.trail, sql, action.id.as_str()))?;
+                (recorded.workspace, said.entry)
+            }
+            Goal::Brought(_) => return Ok(()),
+        };
+        self.refuse_former(&workspace.root, &recorded, entry)
     }
 
     /// What a goal wants back and cannot have: what no checkpoint holds, and what stays as it is.

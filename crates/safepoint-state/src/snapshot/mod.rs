@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 pub use id::SnapshotId;
 pub use table::{Action, COMPONENT, Selection, keep, taken_back};
 pub(crate) use table::{
-    actions, all_actions, delete, insert, insert_action, list, recent_actions, set_pinned, spend,
+    Source, actions_placed, delete, insert, insert_action, list_placed, recent_actions, set_pinned,
+    spend, workspaces,
 };
 pub use told::prove;
 pub(crate) use told::{
-    Said, find, find_action, find_action_said, find_expired, find_said, is_recorded, of_action,
-    of_snapshot, text_of,
+    Said, find_action_said, find_expired, find_said, is_recorded, of_action, of_snapshot, text_of,
 };
 
 use crate::linked::LinkedGit;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use safepoint_model::{ActionId, Expiry, Timestamp};
 use safepoint_store::{Component, Migration, Row, Sql, StoreError, Value, query_all, query_one};
@@ -240,28 +240,90 @@ fn one<T>(mut found: Vec<T>, what: &'static str, name: &str) -> Result<T, StateE
     }
 }
 
-/// Newest first.
-pub(crate) fn list(sql: &mut dyn Sql, selection: &Selection) -> Result<Vec<Snapshot>, StateError> {
-    let limit = selection.limit.map_or(i64::MAX, i64::from);
-    Ok(match &selection.workspace {
-        Some(workspace) => query_all(
-            sql,
-            &format!(
-                "SELECT {COLUMNS} FROM state_snapshots WHERE workspace = ?1 ORDER BY number DESC LIMIT ?2"
-            ),
-            &[
-                Value::Blob(workspace.as_os_str().as_bytes()),
-                Value::Integer(limit),
-            ],
-            read_snapshot,
-        )?,
-        None => query_all(
-            sql,
-            &format!("SELECT {COLUMNS} FROM state_snapshots ORDER BY number DESC LIMIT ?1"),
-            &[Value::Integer(limit)],
-            read_snapshot,
-        )?,
-    })
+/// Rows of one path, told of between two places of the trail.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    pub(crate) since: u64,
+    /// The first place that is not among them.
+    pub(crate) until: u64,
+}
+
+/// The condition that rows are from one of these sources, behind a first parameter.
+fn are_from(sources: &[Source]) -> (String, Vec<Value<'_>>) {
+    let mut conditions = Vec::new();
+    let mut values = Vec::new();
+    for source in sources {
+        let mut condition = format!("workspace = ?{}", values.len() + 2);
+        values.push(Value::Blob(source.path.as_os_str().as_bytes()));
+        for (limit, sign) in [(source.since, ">="), (source.until, "<")] {
+            if limit != 0 && limit != u64::MAX {
+                condition.push_str(&format!(" AND entry {sign} ?{}", values.len() + 2));
+                values.push(place(limit));
+            }
+        }
+        // Nothing is told of so late.
+        match source.since == u64::MAX {
+            true => conditions.push(format!("({condition} AND 1 = 0)")),
+            false => conditions.push(format!("({condition})")),
+        }
+    }
+    (conditions.join(" OR "), values)
+}
+
+/// The snapshots of these sources, or all, newest first, with the place of the entry that tells
+/// of each.
+pub(crate) fn list_placed(
+    sql: &mut dyn Sql,
+    sources: Option<&[Source]>,
+    limit: Option<u32>,
+) -> Result<Vec<(Snapshot, u64)>, StateError> {
+    let (which, mut values) = match sources {
+        Some(sources) => {
+            let (condition, values) = are_from(sources);
+            (format!("WHERE {condition} "), values)
+        }
+        None => (String::new(), Vec::new()),
+    };
+    values.insert(0, Value::Integer(limit.map_or(i64::MAX, i64::from)));
+    Ok(query_all(
+        sql,
+        &format!(
+            "SELECT {COLUMNS}, entry FROM state_snapshots {which}ORDER BY number DESC LIMIT ?1"
+        ),
+        &values,
+        |row| Ok((read_snapshot(row)?, entry_of(row, 7)?)),
+    )?)
+}
+
+/// The paths of which there are snapshots.
+pub(crate) fn workspaces(sql: &mut dyn Sql) -> Result<Vec<PathBuf>, StateError> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    loop {
+        let next = match found.last() {
+            None => query_one(
+                sql,
+                "SELECT workspace FROM state_snapshots ORDER BY workspace LIMIT 1",
+                &[],
+                |row| path(row, 0),
+            )?,
+            // From one to the next: there may be many rows of each.
+            Some(last) => query_one(
+                sql,
+                "SELECT workspace FROM state_snapshots WHERE workspace > ?1 ORDER BY workspace LIMIT 1",
+                &[Value::Blob(last.as_os_str().as_bytes())],
+                |row| path(row, 0),
+            )?,
+        };
+        match next {
+            Some(next) => found.push(next),
+            None => return Ok(found),
+        }
+    }
+}
+
+fn entry_of(row: &dyn Row, column: usize) -> Result<u64, StoreError> {
+    Ok(u64::try_from(row.integer(column)?).unwrap_or(u64::MAX))
 }
 
 pub(crate) fn set_pinned(
@@ -314,32 +376,28 @@ pub(crate) fn delete(sql: &mut dyn Sql, id: &SnapshotId) -> Result<(), StateErro
 
 const ACTION_COLUMNS: &str = "action_id, workspace, time, session_id, action, summary, decision, outcome, before_id, after_id, undoes";
 
-/// The actions of a workspace, newest first.
-pub(crate) fn actions(
+/// The actions of these sources, or all, newest first, with the place of the entry that tells of
+/// each.
+pub(crate) fn actions_placed(
     sql: &mut dyn Sql,
-    workspace: &Path,
+    sources: Option<&[Source]>,
     limit: u32,
-) -> Result<Vec<Action>, StateError> {
+) -> Result<Vec<(Action, u64)>, StateError> {
+    let (which, mut values) = match sources {
+        Some(sources) => {
+            let (condition, values) = are_from(sources);
+            (format!("WHERE {condition} "), values)
+        }
+        None => (String::new(), Vec::new()),
+    };
+    values.insert(0, Value::Integer(i64::from(limit)));
     Ok(query_all(
         sql,
         &format!(
-            "SELECT {ACTION_COLUMNS} FROM state_actions WHERE workspace = ?1 ORDER BY number DESC LIMIT ?2"
+            "SELECT {ACTION_COLUMNS}, entry FROM state_actions {which}ORDER BY number DESC LIMIT ?1"
         ),
-        &[
-            Value::Blob(workspace.as_os_str().as_bytes()),
-            Value::Integer(i64::from(limit)),
-        ],
-        read_action,
-    )?)
-}
-
-/// The actions of all workspaces, newest first.
-pub(crate) fn all_actions(sql: &mut dyn Sql, limit: u32) -> Result<Vec<Action>, StateError> {
-    Ok(query_all(
-        sql,
-        &format!("SELECT {ACTION_COLUMNS} FROM state_actions ORDER BY number DESC LIMIT ?1"),
-        &[Value::Integer(i64::from(limit))],
-        read_action,
+        &values,
+        |row| Ok((read_action(row)?, entry_of(row, 11)?)),
     )?)
 }
 

@@ -33,6 +33,9 @@ pub(crate) struct Told<T> {
 #[derive(Deserialize)]
 pub(crate) struct Said {
     row: Digest,
+    /// The place of the entry.
+    #[serde(skip)]
+    pub(crate) entry: u64,
     /// Which directory it was; entries of earlier releases do not say.
     #[serde(default)]
     pub(crate) directory: Option<Marks>,
@@ -127,7 +130,14 @@ impl<T> Told<T> {
         }
         let said: Option<Said> = serde_json::from_str(&trail.whole_body(&entry.body)?).ok();
         let said = said.filter(|said| said.row == self.digest);
-        Ok(said.map(|said| (self.row, said)))
+        let place = entry.seq;
+        Ok(said.map(|said| {
+            let said = Said {
+                entry: place,
+                ..said
+            };
+            (self.row, said)
+        }))
     }
 }
 

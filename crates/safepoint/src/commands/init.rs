@@ -1,6 +1,7 @@
 //! `safepoint init`: makes the store and its trail.
 
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use safepoint_model::{Exit, text};
 use safepoint_trail::LostStore;
@@ -8,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::console::{FAINT, GOOD};
-use crate::context::Context;
+use crate::context::{Context, real_path};
 use crate::error::CliError;
 
 /// Arguments of `init`
@@ -17,6 +18,10 @@ pub(crate) struct Arguments {
     /// Begin a new trail where the store of an old one is gone, and record the loss in it
     #[arg(long)]
     start_anew: bool,
+    /// Go on with the history of a project that was here before, or that was moved here from
+    /// this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "start_anew")]
+    moved_from: Option<PathBuf>,
 }
 
 /// What `init` prints.
@@ -28,6 +33,9 @@ pub(crate) struct Initialised {
     entries: u64,
     /// The public key of the trail: what `trail check-proof --key` takes.
     key: String,
+    /// The directory whose history goes on here, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_from: Option<String>,
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
@@ -44,19 +52,47 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             suggestion: "move the database away first, or choose another with `--store`",
         });
     }
+    let moved_from = match &arguments.moved_from {
+        Some(from) => Some(adopt(context, from)?),
+        None => None,
+    };
     let initialised = Initialised {
         store: context.settings.store.value.to_string(),
         entries: trail.head()?.size(),
         key: trail.key().to_string(),
+        moved_from,
     };
     context.console.value(&initialised, |it| {
-        format!(
+        let mut shown = format!(
             "{GOOD}ready{GOOD:#}  {}\n{FAINT}key{FAINT:#}    {}\n",
             text::line(&it.store).text,
             text::line(&it.key).text
-        )
+        );
+        if let Some(from) = &it.moved_from {
+            let from = text::line(from).text;
+            shown.push_str(&format!(
+                "{FAINT}goes on with the history of{FAINT:#} {from}\n"
+            ));
+        }
+        shown
     })?;
     Ok(Exit::Done)
+}
+
+/// Goes on with the history of another directory, because a person says that it is this one.
+fn adopt(context: &mut Context, from: &Path) -> Result<String, CliError> {
+    if context.is_agent() || context.served().is_some() {
+        return Err(CliError::Invalid {
+            message: "only a person says which project a directory is".into(),
+            suggestion: "ask the person whose project it is",
+        });
+    }
+    context.keeps_footing = true;
+    let from = real_path(&context.directory.join(from));
+    let workspace = context.workspace()?;
+    let mut state = context.state()?;
+    state.adopt(&from, &workspace.root)?;
+    Ok(from.display().to_string())
 }
 
 /// Starting anew gives up what the old trail could still prove, so it is asked.

@@ -145,7 +145,7 @@ impl Context {
             variables: self.environment.variables(),
         };
         let session = self.environment.text("SAFEPOINT_SESSION");
-        let state = State::open(trail, around)?
+        let mut state = State::open(trail, around)?
             .with_access(self.access)
             .with_session(session.filter(|_| self.is_agent()));
         let recovered = state.recover()?;
@@ -198,6 +198,7 @@ impl Context {
                 )),
             }
         }
+        self.settle_footing(&mut state)?;
         Ok(state)
     }
 

@@ -175,12 +175,42 @@ impl Context {
         self.workspace_at(&self.workspace_root()?)
     }
 
-    fn workspace_root(&self) -> Result<PathBuf, CliError> {
+    pub(super) fn workspace_root(&self) -> Result<PathBuf, CliError> {
         let start = real_path(&self.directory);
-        match self.directory_is_named {
-            true => Ok(start),
-            false => self.find_workspace(&start),
+        let is_missing = start.symlink_metadata().is_err();
+        let known = match is_missing && self.served.is_none() {
+            true => self.nearest_known(&start),
+            false => None,
+        };
+        if self.directory_is_named {
+            // One that is there was not meant by a name of something that is not.
+            let gone = known.filter(|known| known.symlink_metadata().is_err());
+            return Ok(gone.unwrap_or(start));
         }
+        match (self.find_workspace(&start), known) {
+            // What was deleted belonged to the nearest, whether or not that is still there.
+            (Ok(found), Some(known)) if found.starts_with(&known) && is_marked(&found) => Ok(found),
+            (_, Some(known)) => Ok(known),
+            (found, None) => found,
+        }
+    }
+
+    /// Refuses a directory that is not there and of which nothing is recorded.
+    pub(super) fn refuse_unrecorded(&self) -> Result<(), CliError> {
+        let root = self.workspace_root()?;
+        match self.nearest_known(&root) == Some(root) {
+            true => Ok(()),
+            false => Err(CliError::NotFound {
+                what: "directory",
+                name: self.directory.display().to_string(),
+            }),
+        }
+    }
+
+    /// The nearest directory upwards of which something is recorded.
+    fn nearest_known(&self, start: &Path) -> Option<PathBuf> {
+        let trail = self.trail().ok()?;
+        safepoint_state::nearest_recorded(&trail, start).ok()?
     }
 
     /// Whether an agent calls, through a hook, the fence's broker or an MCP server.
@@ -214,6 +244,7 @@ impl Context {
     /// The workspace at `root`, with the rules of the settings.
     pub(crate) fn workspace_at(&self, root: &Path) -> Result<Workspace, CliError> {
         self.keep_to(root, "workspace")?;
+        self.refuse_unadopted(root)?;
         self.under_rules(root)
     }
 
@@ -255,15 +286,10 @@ impl Context {
         let home = self.environment.path("HOME");
         // A home directory or a whole disk is never meant without being named.
         let too_wide = |path: &Path| path.parent().is_none() || home.as_deref() == Some(path);
-        let marked = |path: &&Path| {
-            [".checkpoints", "safepoint.yaml", ".git"]
-                .iter()
-                .any(|name| path.join(name).symlink_metadata().is_ok())
-        };
         if let Some(found) = start
             .ancestors()
             .take_while(|path| !too_wide(path))
-            .find(marked)
+            .find(|path| is_marked(path))
         {
             return Ok(found.to_owned());
         }
@@ -280,8 +306,22 @@ impl Context {
     }
 }
 
+/// Whether something in a directory says that it is a workspace.
+fn is_marked(path: &Path) -> bool {
+    [".checkpoints", "safepoint.yaml", ".git"]
+        .iter()
+        .any(|name| path.join(name).symlink_metadata().is_ok())
+}
+
+/// So many links that lead to nothing are followed.
+const MAX_LINKS: u32 = 40;
+
 /// A path without links, as far as it is there: a directory that was deleted keeps its name.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
+    without_links(path, MAX_LINKS)
+}
+
+fn without_links(path: &Path, most: u32) -> PathBuf {
     let mut missing = Vec::new();
     for above in path.ancestors() {
         if let Ok(real) = std::fs::canonicalize(above) {
@@ -289,6 +329,12 @@ pub(crate) fn real_path(path: &Path) -> PathBuf {
                 .iter()
                 .rev()
                 .fold(real, |real, name| real.join(name));
+        }
+        // A link to what was deleted stands for that.
+        if let (Ok(target), Some(beside), 1..) = (above.read_link(), above.parent(), most) {
+            let target = beside.join(target);
+            let rest = missing.iter().rev().collect::<PathBuf>();
+            return without_links(&target.join(rest), most - 1);
         }
         match above.file_name() {
             Some(name) => missing.push(name.to_owned()),

@@ -124,6 +124,19 @@ pub(super) fn explain(error: &StateError) -> Explanation {
             Some(theirs.display().to_string()),
             hint("leave out `-C` to restore it where it was made"),
         ),
+        StateError::OtherDirectory { workspace } => (
+            Code::OtherWorkspace,
+            Some(workspace.display().to_string()),
+            Some(format!(
+                "if it is the same project, a person says so in there: `{}`",
+                crate::context::adopting(workspace)
+            )),
+        ),
+        StateError::NotMoved { from } => (
+            Code::OtherWorkspace,
+            Some(from.display().to_string()),
+            hint("`safepoint -C` that directory `list` shows its checkpoints"),
+        ),
         StateError::NotIdentical { .. } => (
             Code::RollbackFailed,
             None,

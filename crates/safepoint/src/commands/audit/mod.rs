@@ -67,7 +67,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     };
     let state = context.state()?;
     let query = Query {
-        streams: vec![safepoint_state::stream(&workspace.root)],
+        streams: state.streams(&workspace.root)?,
         actor: arguments.actor.clone(),
         since: arguments.since.as_deref().map(moment).transpose()?,
         until: arguments.until.as_deref().map(moment).transpose()?,

@@ -132,6 +132,8 @@ impl<'a> Visit<'a> {
         result: &serde_json::Value,
     ) -> Result<Reply, CliError> {
         let flags = self.flags();
+        // If the workspace was made anew, this action did that.
+        self.context.keeps_footing = true;
         let room = self.room(&flags)?;
         let visitor = visitor(self.heard, call);
         let finished = room.passage().finish(&visitor, ended, result.clone())?;
