@@ -545,21 +545,30 @@ pub(crate) fn seal_secrets(
     let mut sealed = Vec::new();
     for (path, _) in &capture.scan.sensitive {
         let full = workspace.root.join(crate::path::as_path(path));
-        let plain = std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))?;
-        let stat =
-            rustix::fs::lstat(&full).map_err(|error| StateError::file("read", &full, error))?;
-        let found = scan::stat::Found::of(&stat);
-        let cipher = seal::seal(&plain, recipients)?;
-        let content = ContentId::of(&cipher);
-        writer.add(content, cipher)?;
-        sealed.push(Sealed {
-            path: crate::path::display(path),
-            content,
-            mode: found.mode,
-            modified: found.modified,
-        });
+        sealed.push(seal_file(&full, path, recipients, writer)?);
     }
     Ok(sealed)
+}
+
+/// Encrypts one secret, and stores it so.
+pub(crate) fn seal_file(
+    full: &Path,
+    path: &[u8],
+    recipients: &[Recipient],
+    writer: &Writer<'_>,
+) -> Result<Sealed, StateError> {
+    let plain = std::fs::read(full).map_err(|error| StateError::file("read", full, error))?;
+    let stat = rustix::fs::lstat(full).map_err(|error| StateError::file("read", full, error))?;
+    let found = scan::stat::Found::of(&stat);
+    let cipher = seal::seal(&plain, recipients)?;
+    let content = ContentId::of(&cipher);
+    writer.add(content, cipher)?;
+    Ok(Sealed {
+        path: crate::path::display(path),
+        content,
+        mode: found.mode,
+        modified: found.modified,
+    })
 }
 
 /// All files, unless there are very many.

@@ -313,6 +313,20 @@ pub enum StateError {
         /// Why it was not taken back.
         why: String,
     },
+    /// A change failed, and not everything is as it was before it.
+    #[error("{error}; {difference}")]
+    NotAsBefore {
+        /// Why it failed.
+        error: Box<StateError>,
+        /// What differs.
+        difference: String,
+    },
+    /// A change destroyed what no checkpoint holds.
+    #[error("the change changed or deleted what no checkpoint holds: {}", paths.join(", "))]
+    Lost {
+        /// What.
+        paths: Vec<String>,
+    },
     /// Something changed that was not meant to.
     #[error("the change touched more than its target: {}", paths.join(", "))]
     SideEffects {
@@ -386,13 +400,20 @@ fn files_changed(conflicts: &[FileConflict]) -> String {
 
 /// These paths, as part of a sentence.
 fn listed(paths: &[String]) -> String {
-    const MOST_PATHS: usize = 5;
-    match paths.len() {
-        0 => String::new(),
-        1..=MOST_PATHS => format!(" in {}", paths.join(", ")),
-        many => {
-            let first = paths.get(..MOST_PATHS).unwrap_or_default();
-            format!(" in {} and {} more", first.join(", "), many - MOST_PATHS)
+    match paths.is_empty() {
+        true => String::new(),
+        false => format!(" in {}", shortened(paths)),
+    }
+}
+
+/// The first of these names, and how many more there are.
+pub(crate) fn shortened(names: &[String]) -> String {
+    const MOST_NAMES: usize = 5;
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => names.join(", "),
+        more => {
+            let first = names.get(..MOST_NAMES).unwrap_or_default();
+            format!("{} and {more} more", first.join(", "))
         }
     }
 }

@@ -37,8 +37,8 @@ pub struct OmittedMark {
 }
 
 /// What became of an entry that no checkpoint holds.
-#[derive(Clone, Copy)]
-enum Lapse {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lapse {
     Gone,
     Changed,
     Made,
@@ -55,16 +55,19 @@ impl Lapse {
         }
     }
 
-    fn note(self, note: &Note) -> Note {
-        let what = match self {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
             Self::Gone => "it is gone",
             Self::Changed => "it has changed",
             Self::Made => "it is new, and stays",
             Self::Closed => "it was closed, and what is in it now is not known",
-        };
+        }
+    }
+
+    pub(crate) fn note(self, note: &Note) -> Note {
         Note {
             path: note.path.clone(),
-            why: format!("{what}; no checkpoint holds it: {}", note.why),
+            why: format!("{}; no checkpoint holds it: {}", self.as_str(), note.why),
         }
     }
 }
@@ -82,7 +85,7 @@ pub(crate) fn marks<'n>(root: &Path, notes: impl Iterator<Item = &'n Note>) -> V
 }
 
 /// The mark of what is at a path; `None` where nothing is.
-fn mark_of(full: &Path) -> Option<String> {
+pub(crate) fn mark_of(full: &Path) -> Option<String> {
     let found = Found::of(&lstat(full).ok()?);
     let time = |found: &Found| format!("{}.{:09}", found.modified.seconds, found.modified.nanos);
     Some(match found.kind {
@@ -151,7 +154,7 @@ impl Record {
             .collect()
     }
 
-    fn mark(&self, path: &str) -> Option<&str> {
+    pub(crate) fn mark(&self, path: &str) -> Option<&str> {
         let found = self.marks.iter().find(|mark| mark.path == path);
         found.map(|mark| mark.mark.as_str())
     }
@@ -167,10 +170,18 @@ impl Record {
     }
 
     /// What it left out in `scope` that is gone or changed now.
-    pub(crate) fn lapsed(&self, root: &Path, scope: &Scope) -> Vec<Note> {
+    pub(crate) fn lapses(&self, root: &Path, scope: &Scope) -> Vec<(&Note, Lapse)> {
         let in_scope = |note: &&Note| scope.cover(&unescape(&note.path)) == Cover::Everything;
         let all = self.omitted().into_values().filter(in_scope);
-        all.filter_map(|note| Some(self.lapse(root, note)?.note(note)))
+        all.filter_map(|note| Some((note, self.lapse(root, note)?)))
+            .collect()
+    }
+
+    /// The same, without what it holds encrypted and is there.
+    pub(crate) fn lapsed(&self, root: &Path, scope: &Scope) -> Vec<Note> {
+        let lapses = self.lapses(root, scope).into_iter();
+        lapses
+            .map(|(note, lapse)| lapse.note(note))
             .filter(|note| !self.is_sealed_and_there(root, &note.path))
             .collect()
     }
@@ -190,19 +201,23 @@ impl Record {
 
     /// What this left out that is gone, changed or new in `after`.
     pub(crate) fn lapsed_until(&self, after: &Self) -> Vec<Note> {
+        let lapses = self.lapses_until(after).into_iter();
+        lapses.map(|(note, lapse)| lapse.note(note)).collect()
+    }
+
+    /// The same, told apart.
+    pub(crate) fn lapses_until<'r>(&'r self, after: &'r Self) -> Vec<(&'r Note, Lapse)> {
         let (before, later) = (self.omitted(), after.omitted());
         let mut told = Vec::new();
         for (path, note) in &before {
             match (self.mark(path), after.mark(path)) {
-                (Some(_), None) if !later.contains_key(path) => {
-                    told.push(Lapse::Gone.note(note));
-                }
-                (Some(then), Some(now)) if then != now => told.push(Lapse::Changed.note(note)),
+                (Some(_), None) if !later.contains_key(path) => told.push((*note, Lapse::Gone)),
+                (Some(then), Some(now)) if then != now => told.push((*note, Lapse::Changed)),
                 _ => {}
             }
         }
         let new = later.iter().filter(|(path, _)| !before.contains_key(*path));
-        told.extend(new.map(|(_, note)| Lapse::of_new(note).note(note)));
+        told.extend(new.map(|(_, note)| (*note, Lapse::of_new(note))));
         told
     }
 }

@@ -22,6 +22,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 
+use safepoint_model::ActionId;
+
 use crate::Ending;
 
 /// Output beyond this is counted and thrown away.
@@ -39,6 +41,8 @@ pub(crate) struct Run<'a> {
     pub(crate) variables: &'a [(OsString, OsString)],
     pub(crate) input: Option<&'a [u8]>,
     pub(crate) limit: Duration,
+    /// The change that it is part of: whoever finds that cut off finds by it what it left running.
+    pub(crate) action: Option<&'a ActionId>,
     /// Output of which every byte counts: more than [`KEPT`] is kept.
     pub(crate) whole: Whole,
     /// How the process is started: behind a fence, for example.
@@ -148,7 +152,7 @@ pub(crate) fn run(wanted: &Run<'_>) -> std::io::Result<Ran> {
 }
 
 fn run_watched(wanted: &Run<'_>, interrupted: &AtomicBool) -> std::io::Result<Ran> {
-    let mark = mark(wanted.variables);
+    let mark = mark(wanted.variables, wanted.action);
     let mut child = (wanted.start)(command(wanted, &mark))?;
     let group = Pid::from_child(&child);
     let output = reader(child.stdout.take(), wanted.whole);
@@ -177,23 +181,40 @@ fn run_watched(wanted: &Run<'_>, interrupted: &AtomicBool) -> std::io::Result<Ra
 }
 
 /// A mark that no other run has. One inside another has the mark of both.
-fn mark(variables: &[(OsString, OsString)]) -> OsString {
+fn mark(variables: &[(OsString, OsString)], action: Option<&ActionId>) -> OsString {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let outer = variables.iter().find(|(name, _)| name == MARK);
     let mut mark = outer.map(|(_, mark)| mark.clone()).unwrap_or_default();
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
-    mark.push(format!("{}.{run}/", getpid().as_raw_pid()));
+    match action {
+        Some(action) => mark.push(format!("{action}.{run}/")),
+        None => mark.push(format!("{}.{run}/", getpid().as_raw_pid())),
+    }
     mark
 }
 
 /// Kills what carries the mark: what left the group to outlive its end.
 fn kill_marked(mark: &OsStr) {
+    kill_where(&|value| value.starts_with(mark.as_bytes()));
+}
+
+/// Kills what the programs of a change left running when its Safepoint was killed.
+pub(crate) fn kill_leftovers(action: &ActionId) {
+    let own = format!("{action}.");
+    kill_where(&|value| {
+        let mut runs = value.split(|byte| *byte == b'/');
+        runs.any(|run| run.starts_with(own.as_bytes()))
+    });
+}
+
+/// Kills every process whose mark is such a one.
+fn kill_where(is_ours: &dyn Fn(&[u8]) -> bool) {
     /// One that starts new ones faster than they are found is not caught up with.
     const ROUNDS: usize = 20;
     /// One that is just becoming another program has no environment for a moment.
     const QUIET_ROUNDS: usize = 3;
     const PAUSE: Duration = Duration::from_millis(3);
-    let wanted = [MARK.as_bytes(), b"=", mark.as_bytes()].concat();
+    let name_of_mark = [MARK.as_bytes(), b"="].concat();
     let mut quiet = 0;
     for _ in 0..ROUNDS {
         let mut found = false;
@@ -208,7 +229,10 @@ fn kill_marked(mark: &OsStr) {
                 continue;
             };
             let variables = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-            let carries = |variable: &[u8]| variable.starts_with(&wanted);
+            let carries = |variable: &[u8]| {
+                let mark = variable.strip_prefix(name_of_mark.as_slice());
+                mark.is_some_and(is_ours)
+            };
             if process == getpid() || !variables.split(|byte| *byte == 0).any(carries) {
                 continue;
             }
@@ -324,6 +348,7 @@ mod tests {
             variables: &[],
             input: Some(b"in"),
             limit,
+            action: None,
             whole: Whole::Yes,
             start: &start_unfenced,
         })

@@ -134,6 +134,8 @@ fn au_27_the_programs_of_a_change_run_behind_the_fence() {
     let more = ["--verify", "sh build.sh"];
     mutate(&env, &id, "src/a.txt", &edit, &more).failed(1, "F513");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "work\n");
+    // What a check made is left, and is named.
+    fs::remove_file(env.project().join("src/made")).unwrap();
     // What stays inside is listed.
     env.write(
         "project/build.sh",

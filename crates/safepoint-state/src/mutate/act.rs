@@ -47,6 +47,8 @@ impl Planned {
 pub(super) struct Acted {
     /// Paths that were meant to change, and what is below them.
     pub(super) meant: BTreeSet<TreePath>,
+    /// Exactly the paths that steps on files wrote.
+    pub(super) written: BTreeSet<TreePath>,
     /// The tree that steps on files alone lead to.
     pub(super) wanted: Option<Subtree>,
     pub(super) lines: Vec<String>,
@@ -66,7 +68,8 @@ pub(super) struct Reached {
     pub(super) paths: BTreeSet<TreePath>,
     /// Databases and states.
     parts: Vec<Subject>,
-    /// A command or a check can reach all that the checkpoint covers.
+    /// A command can reach all that the checkpoint covers, and nobody can tell what it wrote. A
+    /// check is to change nothing: what changes while it runs is not taken for the change's.
     pub(super) everything: bool,
 }
 
@@ -237,6 +240,7 @@ impl State {
             &mut touching,
         )?;
         touch_parents(workspace, &secured.scope, &planned);
+        acted.written.extend(planned.paths().cloned());
         acted.meant.extend(planned.meant);
         acted.lines.extend(planned.lines);
         acted.structure.extend(planned.structure);

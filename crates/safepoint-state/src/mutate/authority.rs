@@ -9,6 +9,7 @@ use super::operation::Operation;
 use super::place::{Place, Target};
 use crate::capture::Capture;
 use crate::objects::Reader;
+use crate::omitted::mark_of;
 use crate::part::Subject;
 use crate::path;
 use crate::scan::OWN;
@@ -142,7 +143,10 @@ pub(super) fn covers_paths(
         if own || path::names(&path).any(|name| name == b".git") {
             continue;
         }
-        refuse_unheld(capture, &path, Reach::Below)?;
+        // The state before a program holds it encrypted, and brings it back.
+        if !is_sealed_as_it_is(workspace, snapshot, &path) {
+            refuse_unheld(capture, &path, Reach::Below)?;
+        }
         refuse_outside_scope(snapshot, &path)?;
     }
     Ok(())
@@ -204,8 +208,21 @@ pub(super) fn covers(
             ),
         });
     }
+    if snapshot.record.holds_sealed(&shown) {
+        return Err(StateError::Protected {
+            path: shown,
+            why: "the checkpoint holds it only encrypted: change it with a `command`".to_owned(),
+        });
+    }
     refuse_unheld(capture, path, reach)?;
     refuse_outside_scope(snapshot, path)
+}
+
+/// Whether the checkpoint holds a sensitive file, encrypted, as it is now.
+fn is_sealed_as_it_is(workspace: &Workspace, snapshot: &Snapshot, path: &[u8]) -> bool {
+    let name = path::display(path);
+    let now = mark_of(&workspace.root.join(path::as_path(path)));
+    snapshot.record.holds_sealed(&name) && now.as_deref() == snapshot.record.mark(&name)
 }
 
 /// Refuses what no checkpoint holds: what is sensitive, and what is left out.
@@ -256,7 +273,10 @@ fn refuse_outside_scope(snapshot: &Snapshot, path: &[u8]) -> Result<(), StateErr
         Cover::Everything => Ok(()),
         Cover::Nothing | Cover::Part => Err(StateError::CheckpointRequired {
             checkpoint: snapshot.id.to_string(),
-            why: format!("`{}` is not in its scope", path::display(path)),
+            why: match path.is_empty() {
+                true => "the workspace as a whole is not in its scope".to_owned(),
+                false => format!("`{}` is not in its scope", path::display(path)),
+            },
         }),
     }
 }

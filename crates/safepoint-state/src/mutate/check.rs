@@ -2,30 +2,48 @@
 //! user's own check passes. It never changes anything itself.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use safepoint_store::fault;
 
 use super::act::Acted;
+use super::aftermath::changes_between;
 use super::verdict::{Checked, Outcome, Verdict, Weight};
 use super::{Beside, FailedCheck, Found, Mutation, Operation, Secured};
 use crate::capture::Capture;
 use crate::objects::Objects;
-use crate::part::Part;
+use crate::omitted::Lapse;
 use crate::path::{self, TreePath};
 use crate::run::Ran;
-use crate::scope::{Cover, Scope};
+use crate::scope::{Cover, Scope, unescape};
+use crate::snapshot::{Note, Record, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind};
-use crate::{Ending, StateError, record};
+use crate::unheld::is_cache;
+use crate::{Ending, StateError};
 
 /// What is known when all is done and looked at.
 pub(super) struct Concluded {
     pub(super) acted: Acted,
-    pub(super) capture: Capture,
-    pub(super) parts: Vec<Part>,
+    /// What is there now.
+    pub(super) present: Snapshot,
+    /// What the change itself changed.
     pub(super) changes: Vec<Change>,
+    /// What else changed.
     pub(super) beside: Vec<TreePath>,
+    /// What is gone or changed that cannot be brought back, or only with a key.
+    pub(super) lost: Vec<Lost>,
     pub(super) verdict: Verdict,
+}
+
+/// What became of something that is in no tree of a checkpoint.
+pub(super) struct Lost {
+    pub(super) note: Note,
+    pub(super) warning: String,
+    /// Whether the state before holds it encrypted.
+    pub(super) is_sealed: bool,
+    /// Whether the change must not stand with it.
+    weight: Weight,
 }
 
 impl State {
@@ -36,7 +54,7 @@ impl State {
         mutation: &Mutation<'_>,
         secured: &Secured,
         objects: &Objects,
-        mut acted: Acted,
+        acted: Acted,
     ) -> Result<Concluded, (StateError, Option<Verdict>)> {
         let bare = |error: StateError| (error, None);
         let mut verdict = Verdict {
@@ -78,14 +96,38 @@ impl State {
             parts.push(now.map_err(bare)?);
         }
         writer.finish().map_err(bare)?;
+        let present = || -> Result<Snapshot, StateError> {
+            let reason = format!("after {}", secured.action);
+            let mut present = self.automatic(workspace, &secured.scope, &capture, reason)?;
+            present.record.parts = parts;
+            if mutation.runs_program() {
+                let sealed = self.seal_present(workspace, mutation, &capture, objects)?;
+                present.record.sealed = sealed;
+            }
+            Ok(present)
+        };
+        let present = present().map_err(bare)?;
         let reader = objects.reader();
-        let mut after = secured.before.clone();
-        (after.record.files, after.record.git) = (capture.files, capture.git);
-        let changes = record::notable_changes(&reader, &secured.before, &after).map_err(bare)?;
-        acted
-            .warnings
-            .extend(gone_for_good(&secured.capture, &capture));
-        let beside = beside(&changes, &acted.meant);
+        let all = changes_between(objects, &secured.before, &present).map_err(bare)?;
+        let (changes, beside) = match secured.has_command() {
+            true => {
+                let beside = beside(&all, &acted.meant);
+                (all, beside)
+            }
+            false => {
+                let is_ours = |change: &Change| acted.written.contains(&change.path);
+                let (ours, others): (Vec<Change>, Vec<Change>) = all.into_iter().partition(is_ours);
+                let felt = others.iter().filter(|it| it.kind() != ChangeKind::Time);
+                let parts = secured.before.record.parts.iter().filter(|part| {
+                    let mut now = present.record.parts.iter();
+                    let is_same = now.any(|it| it.subject == part.subject && it.is_same(part));
+                    !is_same && !secured.has_target(&part.subject)
+                });
+                let parts = parts.map(|part| part.subject.name().into_bytes());
+                (ours, felt.map(|it| it.path.clone()).chain(parts).collect())
+            }
+        };
+        let lost = find_lost(&workspace.root, &secured.before, &present.record);
         // Of a command or of SQL nobody knows what it is to lead to; a state was read back.
         let is_state = |found: &Found| matches!(found.step.operation, Operation::State { .. });
         if acted.wanted.is_some() || secured.steps.iter().all(is_state) {
@@ -93,12 +135,16 @@ impl State {
             verdict.checks.push(check.map_err(bare)?);
         }
         verdict.checks.push(beside_check(&beside, mutation.beside));
+        if let Some(check) = lost_check(&lost) {
+            verdict.possible += 1;
+            verdict.checks.push(check);
+        }
         let concluded = Concluded {
             acted,
-            capture,
-            parts,
+            present,
             changes,
             beside,
+            lost,
             verdict,
         };
         if concluded.verdict.outcome() != Outcome::Pass && mutation.failed == FailedCheck::RollBack
@@ -113,6 +159,14 @@ impl State {
                         .beside
                         .iter()
                         .map(|path| path::display(path))
+                        .collect(),
+                },
+                Some(check) if check.name == NOTHING_LOST => StateError::Lost {
+                    paths: concluded
+                        .lost
+                        .iter()
+                        .filter(|lost| lost.weight == Weight::Decides)
+                        .map(|lost| lost.note.path.clone())
                         .collect(),
                 },
                 Some(check) => StateError::CheckFailed {
@@ -160,19 +214,68 @@ impl State {
     }
 }
 
-/// What a program took away although no checkpoint holds it.
-fn gone_for_good(before: &Capture, after: &Capture) -> Vec<String> {
-    let left = after.not_covered();
-    let is_left = |path: &str| left.iter().any(|note| note.path == path);
-    let gone = before.not_covered().into_iter();
-    gone.filter(|note| !is_left(&note.path))
-        .map(|note| {
-            format!(
-                "`{}` is no longer there as it was, and no checkpoint holds it: {}",
-                note.path, note.why
-            )
-        })
-        .collect()
+/// The name of the check that nothing is lost that no checkpoint holds.
+const NOTHING_LOST: &str = "nothing_lost";
+
+/// What a program took away, changed or made although no checkpoint holds it.
+fn find_lost(root: &Path, before: &Snapshot, after: &Record) -> Vec<Lost> {
+    let mut lost = Vec::new();
+    for (note, lapse) in before.record.lapses_until(after) {
+        let full = root.join(path::as_path(&unescape(&note.path)));
+        let lapse = match lapse {
+            // What is no longer sensitive is captured, as it is now.
+            Lapse::Gone if full.symlink_metadata().is_ok() => Lapse::Changed,
+            other => other,
+        };
+        let is_cache = is_cache(note);
+        if is_cache && lapse != Lapse::Gone {
+            continue; // that is what it is for
+        }
+        let is_sealed = before.record.holds_sealed(&note.path);
+        let (path, id, what) = (&note.path, &before.id, lapse.as_str());
+        let warning = match (lapse, is_sealed) {
+            (Lapse::Made, _) => {
+                format!("`{path}` is new, and no checkpoint holds it: {}", note.why)
+            }
+            (_, true) => format!(
+                "`{path}` is no longer there as it was ({what}): {id} holds it encrypted, and `safepoint rollback {id} -- ./{path}` brings it back"
+            ),
+            (_, false) => format!(
+                "`{path}` is no longer there as it was ({what}), and no checkpoint holds it: {}",
+                note.why
+            ),
+        };
+        let is_excluded = note.why == crate::scan::EXCLUDED && lapse == Lapse::Changed;
+        lost.push(Lost {
+            note: lapse.note(note),
+            warning,
+            is_sealed,
+            weight: match is_sealed || is_cache || is_excluded || lapse == Lapse::Made {
+                true => Weight::Tells,
+                false => Weight::Decides,
+            },
+        });
+    }
+    lost
+}
+
+/// Whether something is lost for good. Nothing is said where nothing is.
+fn lost_check(lost: &[Lost]) -> Option<Checked> {
+    let decides = |lost: &&Lost| lost.weight == Weight::Decides;
+    let names: Vec<&str> = lost
+        .iter()
+        .filter(decides)
+        .take(20)
+        .map(|lost| lost.note.path.as_str())
+        .collect();
+    (!names.is_empty()).then(|| Checked {
+        name: NOTHING_LOST,
+        target: "what no checkpoint holds".to_owned(),
+        outcome: Outcome::Fail,
+        expected: "there as it was".to_owned(),
+        actual: format!("changed or gone: {}", names.join(", ")),
+        weight: Weight::Decides,
+    })
 }
 
 /// What changed and was not meant to: neither a target, nor in one, nor a directory above one.

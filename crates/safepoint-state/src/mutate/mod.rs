@@ -16,13 +16,16 @@
 //! command takes back what was done to files, and says where it cannot know.
 
 mod act;
+mod aftermath;
 mod authority;
 mod check;
 pub mod operation;
+mod own_part;
 mod picture;
 mod place;
 mod program;
 mod record;
+mod sealing;
 mod seen;
 mod take_back;
 mod verdict;
@@ -37,7 +40,9 @@ use safepoint_model::{ActionId, Timestamp};
 use safepoint_store::fault;
 use serde_json::Value;
 
+pub use aftermath::{Aftermath, Failed};
 pub use operation::{Operation, OperationError, Step};
+pub use sealing::Sealing;
 pub(crate) use take_back::Back;
 pub use verdict::{Checked, Outcome, Verdict, Weight};
 
@@ -78,6 +83,15 @@ pub struct Mutation<'a> {
     pub failed: FailedCheck,
     /// Who is asked for leave, once it is known that the change could be made.
     pub leave: Option<&'a dyn AskLeave>,
+    /// The keys by which sensitive files outlive its programs.
+    pub sealing: Sealing<'a>,
+}
+
+impl Mutation<'_> {
+    /// Whether a program runs, which may do anything.
+    fn runs_program(&self) -> bool {
+        self.check.is_some() || self.steps.iter().any(Step::is_command)
+    }
 }
 
 /// Gives leave to make a change, or refuses it. Nothing has been touched then.
@@ -173,12 +187,15 @@ pub struct Mutated {
     pub new: Vec<Seen>,
     /// When that was read.
     pub verified: Timestamp,
-    /// Every path that changed.
+    /// Every path that it changed.
     pub changes: Vec<Change>,
-    /// Databases and states that changed.
+    /// Databases and states that it changed.
     pub parts: Vec<PartChange>,
-    /// What changed besides the targets.
+    /// What changed besides the targets. Of steps on files it is the work of others, and none of
+    /// the change's own.
     pub beside: Vec<TreePath>,
+    /// What was changed or is gone that no checkpoint holds.
+    pub not_restorable: Vec<Note>,
     /// What was checked.
     pub verdict: Verdict,
     /// Where text was touched: `path:line`.
@@ -189,39 +206,6 @@ pub struct Mutated {
     pub output: Option<String>,
     /// What else is to be known.
     pub warnings: Vec<String>,
-}
-
-/// A change that was not made, or was taken back.
-#[derive(Clone, Debug)]
-pub struct Failed {
-    /// Why.
-    pub error: StateError,
-    /// The targets before, as far as it had come.
-    pub previous: Vec<Seen>,
-    /// When that was read.
-    pub captured: Option<Timestamp>,
-    /// What was checked, where it came to that.
-    pub verdict: Option<Verdict>,
-    /// The action under which the trail tells of it.
-    pub action: Option<ActionId>,
-    /// The state before it.
-    pub before: Option<Snapshot>,
-    /// What of it is still there.
-    pub standing: Vec<Change>,
-}
-
-impl From<StateError> for Box<Failed> {
-    fn from(error: StateError) -> Self {
-        Self::new(Failed {
-            error,
-            previous: Vec::new(),
-            captured: None,
-            verdict: None,
-            action: None,
-            before: None,
-            standing: Vec::new(),
-        })
-    }
 }
 
 /// A step whose target was found.
@@ -243,6 +227,13 @@ struct Secured {
     given: Given,
     previous: Vec<Seen>,
     captured: Timestamp,
+}
+
+impl Secured {
+    /// Whether a step is a command: nobody can tell what of all that changed is its work.
+    fn has_command(&self) -> bool {
+        self.steps.iter().any(|found| found.step.is_command())
+    }
 }
 
 impl State {
@@ -269,7 +260,7 @@ impl State {
                 verdict,
                 action: Some(secured.action.clone()),
                 before: Some(secured.before.clone()),
-                standing: Vec::new(),
+                aftermath: Aftermath::default(),
             })
         };
         // What does not apply to files shows here, before anything is touched.
@@ -292,7 +283,6 @@ impl State {
             &journal,
             &mut reached,
         );
-        reached.everything |= acted.is_ok() && mutation.check.is_some();
         fault::point("mutate.acted");
         let ended = acted
             .map_err(|error| (error, None))
@@ -305,10 +295,10 @@ impl State {
             let parts = &mut journal.record.parts;
             parts.retain(|part| reached.has(&part.subject));
             let by = (&secured, &objects);
-            match self.take_back(workspace, by, journal, &reached, &error, progress) {
-                Ok(standing) => {
-                    let mut failed = failed(error.still_there(&standing), verdict);
-                    failed.standing = standing.changes;
+            match self.take_back(workspace, mutation, by, journal, &reached, &error, progress) {
+                Ok(aftermath) => {
+                    let mut failed = failed(error.still_there(&aftermath), verdict);
+                    failed.aftermath = aftermath;
                     failed
                 }
                 Err(error) => failed(error, verdict),
@@ -326,8 +316,7 @@ impl State {
     ) -> Result<Secured, StateError> {
         let checkpoint = self.authority(workspace, mutation.checkpoint)?;
         let steps = self.targets(workspace, mutation)?;
-        let is_command = |found: &Found| matches!(found.step.operation, Operation::Command { .. });
-        let has_command = steps.iter().any(is_command);
+        let has_command = steps.iter().any(|found| found.step.is_command());
         // A command may change anything in the workspace, whatever the checkpoint is of.
         let scope = match has_command {
             true => Scope::everything(),
@@ -365,6 +354,10 @@ impl State {
             }
         }
         let grown = writer.finish()?;
+        let sealed = match mutation.runs_program() {
+            true => self.seal_before(workspace, mutation, &checkpoint, &capture, objects)?,
+            false => Vec::new(),
+        };
         let captured = self.now();
         let reader = objects.reader();
         if let Err(error) = authority::refuse_unrestorable(&reader, &checkpoint, &capture, &steps) {
@@ -398,7 +391,7 @@ impl State {
             &checkpoint,
             &scope,
             &capture,
-            parts,
+            (parts, sealed),
             grown,
             &given.action,
         )?;

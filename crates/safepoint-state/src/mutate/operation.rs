@@ -22,6 +22,34 @@ pub struct Step {
     pub operation: Operation,
 }
 
+impl Step {
+    /// Whether it is a command, which may change anything.
+    pub const fn is_command(&self) -> bool {
+        matches!(self.operation, Operation::Command { .. })
+    }
+
+    /// What it does, in a sentence.
+    pub fn sentence(&self, target: &str) -> String {
+        match (&self.description, &self.operation) {
+            (Some(text), _) => text.clone(),
+            (None, Operation::Command { argv, .. }) => {
+                let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
+                format!("command {}", words.join(" "))
+            }
+            (None, operation) => format!("{} {target}", operation.name()),
+        }
+    }
+}
+
+/// A word as it would be written in a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// What is done to a target.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]

@@ -84,6 +84,7 @@ impl State {
             variables: &variables,
             input: stdin.as_ref().map(|text| text.as_bytes()),
             limit,
+            action: Some(&secured.action),
             whole: Whole::No,
             start: &|command| start(mutation, command),
         })
@@ -113,6 +114,7 @@ impl State {
             variables: &self.variables_of(secured, &workspace.root),
             input: None,
             limit: mutation.check_limit,
+            action: Some(&secured.action),
             whole: Whole::No,
             start: &|command| start(mutation, command),
         })

@@ -15,11 +15,12 @@ use super::verdict::Outcome;
 use super::{Found, Mutated, Mutation, Secured, Seen, seen};
 use crate::capture::Capture;
 use crate::objects::{Objects, Reader};
+use crate::omitted::MAX_TOLD;
 use crate::part::Part;
 use crate::path::{self, TreePath};
-use crate::restore::{Extent, Journal, Mutating};
+use crate::restore::{Extent, Journal, Mutating, Told};
 use crate::scope::Scope;
-use crate::snapshot::{self, Action, Snapshot};
+use crate::snapshot::{self, Action, Sealed, Snapshot};
 use crate::state::{State, Workspace};
 use crate::{StateError, own, record, tree};
 
@@ -35,7 +36,7 @@ impl State {
         checkpoint: &Snapshot,
         scope: &Scope,
         capture: &Capture,
-        parts: Vec<Part>,
+        (parts, sealed): (Vec<Part>, Vec<Sealed>),
         grown: u64,
         action: &ActionId,
     ) -> Result<Snapshot, StateError> {
@@ -47,14 +48,21 @@ impl State {
             then.any(|it| it.subject == part.subject && it.is_same(part))
         };
         // The stash entry of the checkpoint itself is a change of git's that means nothing.
-        let same = capture.files.tree == checkpoint.record.files.tree
-            && parts.len() == checkpoint.record.parts.len()
+        let (old, new) = (&checkpoint.record, &before.record);
+        let same = capture.files.tree == old.files.tree
+            && old.scope == new.scope
+            && old.linked == new.linked
+            && (&old.left_out, &old.sensitive, &old.marks)
+                == (&new.left_out, &new.sensitive, &new.marks)
+            && sealed.iter().all(|one| old.sealed.contains(one))
+            && parts.len() == old.parts.len()
             && parts.iter().all(known)
             && record::notable_changes(&reader, checkpoint, &before)?.is_empty();
         if same {
             return Ok(checkpoint.clone());
         }
         before.record.parts = parts;
+        before.record.sealed = sealed;
         before.record.size = grown;
         let observed = self.observed(&reader, &before)?;
         self.record(&before, observed.as_ref())?;
@@ -93,18 +101,23 @@ impl State {
             writing.append(self.draft(&workspace.root, kind, Some(&secured.action), body))?;
             Ok::<_, StateError>(())
         })?;
-        let journal = self.journal_of_mutation(
+        let mut journal = self.journal_of_mutation(
             workspace,
             &scope,
             &secured.before,
             &secured.action,
-            summary(secured),
+            self.summary(secured),
             Mutating {
                 checkpoint: secured.checkpoint.id.clone(),
                 extent,
                 wanted,
             },
         )?;
+        journal.errand = Some(Told {
+            session: secured.given.session.clone(),
+            action: action_name(secured),
+            decision: secured.given.decision.clone(),
+        });
         journal.write(&self.journal_directory())?;
         Ok(journal)
     }
@@ -120,21 +133,19 @@ impl State {
     ) -> Result<Mutated, StateError> {
         let Concluded {
             acted,
-            capture,
-            parts,
+            present,
             changes,
             beside,
+            lost,
             verdict,
         } = concluded;
         let action = &secured.action;
-        let mut after = self.automatic(
-            workspace,
-            &secured.scope,
-            &capture,
-            format!("after {action}"),
-        )?;
+        let others = !beside.is_empty() && !secured.has_command();
+        let mut after = match others {
+            true => self.own_part_of_change(secured, objects, &acted, &present)?,
+            false => present.clone(),
+        };
         after.id = journal.after.clone();
-        after.record.parts = parts;
         let held = verdict.outcome() == Outcome::Pass;
         let row = Action {
             id: action.clone(),
@@ -142,7 +153,7 @@ impl State {
             time: self.now(),
             session: secured.given.session.clone(),
             action: action_name(secured),
-            summary: summary(secured),
+            summary: self.summary(secured),
             decision: Some(secured.given.decision.clone()),
             outcome: if held { "ok" } else { "unverified" }.to_owned(),
             before: secured.before.id.clone(),
@@ -158,6 +169,8 @@ impl State {
             "changes": record::summarise_changes(&changes),
             "paths": changes.iter().take(100).map(|it| path::display(&it.path)).collect::<Vec<_>>(),
             "verdict": verdict.outcome(),
+            "unheld": lost.iter().map(|lost| &lost.note).take(MAX_TOLD).collect::<Vec<_>>(),
+            "beside": beside.iter().take(100).map(|it| path::display(it)).collect::<Vec<_>>(),
         });
         self.trail.write(Durability::Sync, |writing| {
             self.record_in(writing, &after)?;
@@ -172,6 +185,11 @@ impl State {
             snapshot::insert_action(writing.sql(), &row, entry.seq)
         })?;
         fault::point("mutate.recorded");
+        if others {
+            // What others did meanwhile is not this action's. Where it cannot be recorded now,
+            // the next look finds it.
+            let _ = self.record_others(objects, &after, present);
+        }
         journal.remove(&self.journal_directory())?;
         own::log(
             &workspace.root,
@@ -190,7 +208,12 @@ impl State {
                 let target = &found.target;
                 Ok(Seen {
                     target: target.name(),
-                    state: seen::state_of(&reader, &capture.files, &after.record.parts, target)?,
+                    state: seen::state_of(
+                        &reader,
+                        &after.record.files,
+                        &after.record.parts,
+                        target,
+                    )?,
                 })
             })
             .collect::<Result<Vec<_>, StateError>>()?;
@@ -206,6 +229,11 @@ impl State {
             verified,
             changes,
             beside,
+            not_restorable: lost
+                .iter()
+                .filter(|lost| !lost.is_sealed)
+                .map(|lost| lost.note.clone())
+                .collect(),
             verdict,
             lines: acted.lines,
             structure: acted.structure,
@@ -214,6 +242,7 @@ impl State {
                 .unwrap_or_default() // the change is recorded, and stays so
                 .into_iter()
                 .chain(acted.warnings)
+                .chain(lost.iter().map(|lost| lost.warning.clone()))
                 .collect(),
         })
     }
@@ -270,19 +299,20 @@ fn action_name(secured: &Secured) -> String {
     }
 }
 
-/// The change in a sentence.
-fn summary(secured: &Secured) -> String {
-    let mut sentences = secured
-        .steps
-        .iter()
-        .map(|found| match &found.step.description {
-            Some(text) => text.clone(),
-            None => format!("{} {}", found.step.operation.name(), found.target.name()),
+impl State {
+    /// The change in a sentence, without the secrets that the words of a command may have.
+    fn summary(&self, secured: &Secured) -> String {
+        let mut sentences = secured
+            .steps
+            .iter()
+            .map(|found| found.step.sentence(&found.target.name()));
+        let first = sentences.next().unwrap_or_default();
+        let mut sentence = Value::String(match sentences.count() {
+            0 => first,
+            more => format!("{first}, and {more} more"),
         });
-    let first = sentences.next().unwrap_or_default();
-    match sentences.count() {
-        0 => first,
-        more => format!("{first}, and {more} more"),
+        self.trail.redact(&mut sentence);
+        sentence.as_str().unwrap_or_default().to_owned()
     }
 }
 

@@ -7,16 +7,19 @@ use safepoint_store::Durability;
 use safepoint_trail::{FixedKind, Kind};
 use serde_json::json;
 
-use super::Secured;
 use super::act::Reached;
+use super::aftermath::{Aftermath, changes_between};
+use super::place::Target;
+use super::{Found, Mutation, Secured};
+use crate::capture::Capture;
 use crate::objects::Objects;
 use crate::path::{self, TreePath};
 use crate::restore::Journal;
 use crate::scan::Progress;
 use crate::scope::Scope;
-use crate::snapshot::{Record, SnapshotId};
+use crate::snapshot::{Note, Record, Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
-use crate::tree::{self, Change, ChangeKind, Subtree};
+use crate::tree::{Change, ChangeKind, Subtree};
 use crate::{StateError, own};
 
 /// What became of the files of a change that was not kept.
@@ -27,17 +30,30 @@ pub(crate) enum Back<'a> {
     Taken {
         /// That.
         left: &'a [TreePath],
+        /// What else is not as it was, and was left alone.
+        beside: &'a [String],
+        /// What no checkpoint brings back.
+        lost: &'a [Note],
     },
     /// It could not be taken back.
     Standing,
 }
 
-/// What of a change that failed is still there.
-#[derive(Default)]
-pub(super) struct Standing {
-    pub(super) changes: Vec<Change>,
-    /// Why, where it could not be taken back.
-    pub(super) error: Option<StateError>,
+/// What a change has led to.
+struct Done {
+    record: Record,
+    /// Where it may have changed something.
+    scope: Scope,
+    /// What is there now, where nobody can tell who wrote it.
+    seen: Option<Capture>,
+}
+
+impl Done {
+    fn as_snapshot(&self, secured: &Secured) -> Snapshot {
+        let mut snapshot = secured.before.clone();
+        snapshot.record = self.record.clone();
+        snapshot
+    }
 }
 
 impl Secured {
@@ -48,21 +64,40 @@ impl Secured {
         record.git = self.capture.git;
         record
     }
+
+    /// What of these changes is in no target. What is in the workspace as a whole is.
+    fn beside_targets(&self, mut changes: Vec<Change>) -> Vec<Change> {
+        let is_target = |found: &Found, path: &[u8]| match &found.target {
+            Target::Place(place) if !place.path.is_empty() => path::is_within(path, &place.path),
+            _ => false,
+        };
+        changes.retain(|change| {
+            let mut steps = self.steps.iter();
+            change.kind() != ChangeKind::Time && !steps.any(|it| is_target(it, &change.path))
+        });
+        changes
+    }
 }
 
 impl State {
     /// After a failure: as it was before, and the checkpoint is still good.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that is known of the change"
+    )]
     pub(super) fn take_back(
         &self,
         workspace: &Workspace,
+        mutation: &Mutation<'_>,
         (secured, objects): (&Secured, &Objects),
         journal: Journal,
         reached: &Reached,
         error: &StateError,
         progress: &Progress,
-    ) -> Result<Standing, StateError> {
+    ) -> Result<Aftermath, StateError> {
+        let mut aftermath = Aftermath::default();
         if self.has_recorded(&secured.action)? {
-            return Ok(Standing::default()); // what failed came after that, and is told
+            return Ok(aftermath); // what failed came after that, and is told
         }
         let why = error.to_string();
         let tell = |back| {
@@ -72,46 +107,65 @@ impl State {
         if !self.is_touched(workspace) {
             self.drop_mutation(workspace, &journal)?;
             tell(Back::Untouched)?;
-            return Ok(Standing::default());
+            return Ok(aftermath);
         }
-        let (done, scope) = match self.done_by(workspace, secured, objects, reached) {
+        let done = match self.done_by(workspace, secured, objects, reached) {
             Ok(done) => done,
             Err(error) => {
                 tell(Back::Standing)?;
-                return Ok(Standing {
-                    changes: Vec::new(),
-                    error: Some(error),
-                });
+                aftermath.error = Some(error);
+                self.find_lost(workspace, secured, &mut aftermath);
+                aftermath.tell(mutation, secured);
+                return Ok(aftermath);
             }
         };
-        let journal = journal.within(&scope);
-        let changes = || {
-            let (before, done) = (&secured.before.record.files, &done.files);
-            tree::changes(&objects.reader(), Some(before), Some(done), &scope)
+        let kept = match &done.seen {
+            Some(seen) => self.keep_changed_secrets(workspace, mutation, secured, objects, seen),
+            None => Ok(None),
         };
-        match self.back_out(workspace, objects, &journal, &done, progress) {
-            Ok(left) => {
-                tell(Back::Taken { left: &left })?;
-                let mut changes = changes()?;
-                changes.retain(|change| left.contains(&change.path));
-                Ok(Standing {
-                    changes,
-                    error: None,
-                })
+        // Without it, what was changed is not replaced.
+        let kept = kept.unwrap_or_default();
+        let journal = journal.within(&done.scope);
+        let mut written = changes_between(objects, &secured.before, &done.as_snapshot(secured))?;
+        match self.back_out(workspace, objects, &journal, &done.record, progress) {
+            Ok(back) => {
+                let by = (workspace, mutation, secured, objects);
+                let more = self.bring_secrets_back(by.0, by.1, by.2, by.3, kept.as_ref());
+                aftermath.warnings.extend(more);
+                let (left, taken) = written
+                    .into_iter()
+                    .partition(|change| back.left.contains(&change.path));
+                aftermath.standing = left;
+                let is_everything = done.seen.is_some();
+                if is_everything {
+                    aftermath.taken_back = secured.beside_targets(taken);
+                    aftermath.safety = Some(kept.unwrap_or(back.found));
+                }
+                let own = match is_everything {
+                    true => BTreeSet::new(),
+                    false => reached.paths.clone(),
+                };
+                self.compare_with_before(workspace, (secured, objects), &own, &mut aftermath);
+                self.find_lost(workspace, secured, &mut aftermath);
+                tell(Back::Taken {
+                    left: &back.left,
+                    beside: &aftermath.beside,
+                    lost: &aftermath.not_restored,
+                })?;
             }
             Err(error) => {
+                written.retain(|change| change.kind() != ChangeKind::Time);
+                aftermath.standing = written;
+                aftermath.error = Some(error);
+                self.find_lost(workspace, secured, &mut aftermath);
                 tell(Back::Standing)?;
-                let mut changes = changes()?;
-                changes.retain(|change| change.is_notable() && change.kind() != ChangeKind::Time);
-                Ok(Standing {
-                    changes,
-                    error: Some(error),
-                })
             }
         }
+        aftermath.tell(mutation, secured);
+        Ok(aftermath)
     }
 
-    /// What a change has led to so far, and where it may have changed something. A program may
+    /// What a change has led to so far, and where it may have changed something. A command may
     /// have changed anything; where that cannot be seen, because somebody goes on changing
     /// files, it is at least known what the steps on files wrote.
     fn done_by(
@@ -120,12 +174,15 @@ impl State {
         secured: &Secured,
         objects: &Objects,
         reached: &Reached,
-    ) -> Result<(Record, Scope), StateError> {
+    ) -> Result<Done, StateError> {
         let by_steps = || {
             let files = reached.files.unwrap_or(secured.before.record.files);
             let paths: BTreeSet<&TreePath> = reached.paths.iter().collect();
-            let scope = Scope::of_paths(paths).narrowed(&secured.scope);
-            (secured.with_files(files), scope)
+            Done {
+                record: secured.with_files(files),
+                scope: Scope::of_paths(paths).narrowed(&secured.scope),
+                seen: None,
+            }
         };
         if !reached.everything {
             return Ok(by_steps());
@@ -134,7 +191,12 @@ impl State {
             Ok(capture) => {
                 let mut record = secured.with_files(capture.files);
                 record.git = capture.git;
-                Ok((record, secured.scope.clone()))
+                record.linked = self.capture_linked(workspace, &secured.scope)?;
+                Ok(Done {
+                    record,
+                    scope: secured.scope.clone(),
+                    seen: Some(capture),
+                })
             }
             Err(_) if reached.files.is_some() => Ok(by_steps()),
             Err(error) => Err(error),
@@ -151,19 +213,35 @@ impl State {
         back: Back<'_>,
     ) -> Result<(), StateError> {
         let kind: FixedKind = Kind::fixed("mutation_failed");
+        let is_whole = matches!(
+            back,
+            Back::Taken {
+                left: [],
+                lost: [],
+                ..
+            }
+        );
         let mut body = json!({
             "checkpoint_id": checkpoint, "why": why,
-            "rolled_back": matches!(back, Back::Taken { .. }),
+            "rolled_back": is_whole,
         });
-        if let (
-            Back::Taken {
-                left: left @ [_, ..],
-            },
-            Some(fields),
-        ) = (&back, body.as_object_mut())
-        {
+        if let (Back::Taken { left, beside, lost }, Some(fields)) = (&back, body.as_object_mut()) {
             let left: Vec<String> = left.iter().map(|path| path::display(path)).collect();
-            fields.insert("left_alone".to_owned(), left.into());
+            let beside = beside.iter().take(100).cloned().collect();
+            let lost = lost
+                .iter()
+                .take(100)
+                .map(|note| note.path.clone())
+                .collect();
+            for (name, paths) in [
+                ("left_alone", left),
+                ("beside", beside),
+                ("not_restored", lost),
+            ] {
+                if !paths.is_empty() {
+                    fields.insert(name.to_owned(), paths.into());
+                }
+            }
         }
         self.trail.write(Durability::Sync, |writing| {
             writing.append(self.draft(&workspace.root, kind, Some(action), body))?;
@@ -171,7 +249,7 @@ impl State {
         })?;
         let outcome = match back {
             Back::Untouched => "failed",
-            Back::Taken { left: [] } => "failed, taken back",
+            Back::Taken { .. } if is_whole => "failed, taken back",
             Back::Taken { .. } => "failed, taken back in part",
             Back::Standing => "failed, not taken back",
         };
@@ -185,23 +263,5 @@ impl State {
         let why = error.to_string();
         let (root, now) = (&workspace.root, self.now());
         own::log(root, now, "mutate", checkpoint, Some(&why), "refused");
-    }
-}
-
-impl StateError {
-    /// The same error, which says what of the change is still there.
-    pub(super) fn still_there(self, standing: &Standing) -> Self {
-        let names = |change: &Change| format!("`{}`", path::display(&change.path));
-        let paths: Vec<String> = standing.changes.iter().map(names).collect();
-        let why = match &standing.error {
-            None if paths.is_empty() => return self,
-            None => "somebody else has changed it since, and that is left alone".to_owned(),
-            Some(error) => format!("it could not be taken back: {error}"),
-        };
-        Self::StillThere {
-            error: Box::new(self),
-            paths,
-            why,
-        }
     }
 }

@@ -63,6 +63,7 @@ impl State {
             variables: &self.around.variables,
             input,
             limit: LIMIT,
+            action: None,
             whole: Whole::Yes,
             start: &run::start_unfenced,
         })

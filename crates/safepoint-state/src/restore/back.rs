@@ -20,6 +20,14 @@ use crate::state::{State, Workspace};
 /// So often a way back is tried while somebody goes on changing things.
 const MOST_TRIES: u32 = 5;
 
+/// What came of a way back.
+pub(crate) struct WentBack {
+    /// What somebody else changed, and that was left alone.
+    pub(crate) left: Vec<TreePath>,
+    /// The checkpoint of what was there before it.
+    pub(crate) found: SnapshotId,
+}
+
 impl State {
     /// Keeps what is there now, whatever happened since the crash.
     fn secured(
@@ -29,7 +37,7 @@ impl State {
         journal: &Journal,
         scope: &Scope,
         progress: &Progress,
-    ) -> Result<Capture, StateError> {
+    ) -> Result<(Capture, SnapshotId), StateError> {
         let writer = objects.writer();
         let capture = {
             let sink = Sink::Store(&writer);
@@ -44,7 +52,7 @@ impl State {
         }
         found.record.size = writer.finish()?;
         self.record(&found, None)?;
-        Ok(capture)
+        Ok((capture, found.id))
     }
 
     /// Keeps what is there now, and plans the rest of the way between two states.
@@ -55,9 +63,9 @@ impl State {
         journal: &Journal,
         (from, to): (&Record, &Record),
         progress: &Progress,
-    ) -> Result<Rest, StateError> {
+    ) -> Result<(Rest, SnapshotId), StateError> {
         let scope = Scope::stored(&journal.scope)?;
-        let present = self.secured(workspace, objects, journal, &scope, progress)?;
+        let (present, found) = self.secured(workspace, objects, journal, &scope, progress)?;
         let reader = objects.reader();
         let writer = objects.writer();
         let way = Way {
@@ -68,7 +76,7 @@ impl State {
         };
         let rest = way.rest(&workspace.root, &reader, &Sink::Store(&writer))?;
         writer.finish()?;
-        Ok(rest)
+        Ok((rest, found))
     }
 
     /// Goes on from the middle. The journal says "applying" throughout.
@@ -107,7 +115,7 @@ impl State {
         journal: &Journal,
         done: &Record,
         progress: &Progress,
-    ) -> Result<Vec<TreePath>, StateError> {
+    ) -> Result<WentBack, StateError> {
         let mut record = self.find(journal.before.as_str())?.record;
         let summary = format!("back from a failed {}", journal.summary);
         // What was there before may be a checkpoint that somebody asked for: the state
@@ -150,20 +158,61 @@ impl State {
         objects: &Objects,
         journal: &Journal,
         progress: &Progress,
-    ) -> Result<Vec<TreePath>, StateError> {
+    ) -> Result<WentBack, StateError> {
         let done = journal.taking_back.as_deref().unwrap_or(&journal.record);
         let mut tries = MOST_TRIES;
+        let mut first = None;
         loop {
             let ends = (done, &journal.record);
-            let rest = self.secured_rest(workspace, objects, journal, ends, progress)?;
+            let (mut rest, found) =
+                self.secured_rest(workspace, objects, journal, ends, progress)?;
+            let first = first.get_or_insert(found);
+            let reader = objects.reader();
+            if let Some(why) = self.put_linked_back(workspace, done, &journal.record, &reader)? {
+                rest.plan.remarks.push(why);
+                rest.changed.push(b".git/HEAD".to_vec());
+            }
             tries -= 1;
             match self.carry_on(workspace, objects, &rest.plan, journal.clone(), progress) {
-                Ok(()) => return Ok(rest.changed),
+                Ok(()) => {
+                    return Ok(WentBack {
+                        left: rest.changed,
+                        found: first.clone(),
+                    });
+                }
                 Err(StateError::Changed { .. } | StateError::Torn { .. }) if tries > 0 => {
                     super::salvage::salvage(&workspace.root, &objects.reader())?;
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+}
+
+impl State {
+    /// Puts back what was done to the git state of a linked work tree, unless it has moved on
+    /// since, and says why where it stays. Crash and repetition do it no harm.
+    fn put_linked_back(
+        &self,
+        workspace: &Workspace,
+        done: &Record,
+        to: &Record,
+        reader: &crate::objects::Reader<'_>,
+    ) -> Result<Option<String>, StateError> {
+        let (Some(done), Some(to)) = (&done.linked, &to.linked) else {
+            return Ok(None);
+        };
+        if done == to {
+            return Ok(None);
+        }
+        let now = self.capture_linked(workspace, &Scope::everything())?;
+        match now {
+            Some(now) if now == *to => Ok(None),
+            Some(now) if now == *done || now.has_same_head(done) && !done.has_same_head(to) => {
+                self.put_linked(workspace, Some(to), reader)
+            }
+            _ if done.has_same_head(to) => Ok(None),
+            _ => Ok(Some("the repository has moved on since".to_owned())),
         }
     }
 }

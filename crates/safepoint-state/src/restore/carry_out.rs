@@ -66,14 +66,15 @@ impl State {
         let remarks = match remarks {
             Ok(remarks) => remarks,
             Err(error) => {
-                let left =
+                let back =
                     self.back_out(workspace, objects, &journal, &journal.record, progress)?;
-                return Err(recover::with_more(error, &workspace.root, &left));
+                return Err(recover::with_more(error, &workspace.root, &back.left));
             }
         };
         restore_root_mode(workspace, journal.record.root_mode)?;
         fault::point("restore.applied");
         warnings.extend(remarks_as_warnings(plan, &staged, &remarks));
+        let secret_changes = secrets.changes();
         warnings.extend(secrets.put(&workspace.root)?);
         // Only what is meant to move is written: git may be used there meanwhile.
         let present = self.find(journal.before.as_str())?.record.linked;
@@ -111,6 +112,7 @@ impl State {
         let before = self.find(journal.before.as_str())?;
         let parts = parts::changed(&before.record, &journal.record);
         let mut changes = plan.changes.clone();
+        changes.extend(secret_changes);
         if moves && unmoved.is_none() {
             let to = journal.record.linked.as_ref();
             changes.extend(crate::linked::head_change(present.as_ref(), to));

@@ -54,13 +54,14 @@ use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, 
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
 use crate::{ContentId, StateError, checkpoint, own, undo};
-pub(crate) use journal::{Extent, Journal, Mutating, Phase, directory as journals};
-use journal::{PathText, Told};
+use journal::PathText;
+pub(crate) use journal::{Extent, Journal, Mutating, Phase, Told, directory as journals};
 pub(crate) use outcome::restore_root_mode;
 pub use parts::PartChange;
 pub(crate) use plan::{Plan, identical, renumber, spare};
 pub(crate) use put::{put_files, put_new_files};
 pub use recover::{End, Recovered, Unfinished, is_unfinished};
+pub(crate) use secrets::bring_back as bring_secrets_back;
 pub(crate) use shelf::{file as stash_file, newest as newest_stash, with_what_was_taken};
 use unclose::Unclosed;
 pub(crate) use unclose::open_root;
@@ -334,11 +335,19 @@ impl State {
         if !identities.is_empty() {
             after.record.sealed.clone_from(&wanted_secrets);
         }
+        let around = match goal {
+            Goal::Without { action, .. } => Some((
+                self.find(action.before.as_str())?.record,
+                self.find(action.after.as_str())?.record,
+            )),
+            Goal::Snapshot { .. } | Goal::Brought(_) => None,
+        };
         let secrets = secrets::open(
             &workspace.root,
             &secrets::Wanted {
                 sealed: &wanted_secrets,
                 instead_of: put_secrets.as_deref(),
+                around: around.as_ref().map(|(before, after)| (before, after)),
                 scope: &scope,
             },
             identities,

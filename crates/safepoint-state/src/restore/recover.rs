@@ -40,6 +40,8 @@ pub struct Unfinished {
     pub workspace: PathBuf,
     /// What it was, in a sentence.
     pub summary: String,
+    /// Whether it is taken back. Of a command nobody can say what it did.
+    pub is_taken_back: bool,
 }
 
 /// What became of a going back that was cut off.
@@ -77,8 +79,10 @@ impl State {
             let root = journal.workspace.to_path();
             let held = lock::try_take(&self.lock_path(&root)?, Hold::Alone)?;
             if held.is_some() && path.exists() {
+                let is_unknown = |it: &Mutating| it.extent == Extent::Unknown;
                 unfinished.push(Unfinished {
                     workspace: root,
+                    is_taken_back: !journal.mutating.as_ref().is_some_and(is_unknown),
                     summary: journal.summary,
                 });
             }
@@ -134,6 +138,11 @@ impl State {
     fn finish(&self, journal: Journal) -> Result<Recovered, StateError> {
         let root = journal.workspace.to_path();
         let summary = journal.summary.clone();
+        if journal.mutating.is_some() {
+            // Else a command that outlived us would go on writing, and that would be booked as
+            // what others did.
+            crate::run::kill_leftovers(&journal.action);
+        }
         if journal.phase == Phase::Applying && root.exists() {
             super::salvage::salvage(&root, &self.objects()?.reader())?;
         }
@@ -197,7 +206,7 @@ impl State {
             return Ok(End::Finished);
         }
         if journal.taking_back.is_some() {
-            let left = self.go_back(workspace, objects, &journal, progress)?;
+            let left = self.go_back(workspace, objects, &journal, progress)?.left;
             return Ok(match left.is_empty() {
                 true => End::TakenBack,
                 false => End::Changed(left),
@@ -205,7 +214,7 @@ impl State {
         }
         let before = self.find(journal.before.as_str())?.record;
         let ends = (&before, &journal.record);
-        let rest = self.secured_rest(workspace, objects, &journal, ends, progress)?;
+        let (rest, _) = self.secured_rest(workspace, objects, &journal, ends, progress)?;
         fault::point("recover.planned");
         let changed = match rest.changed.is_empty() {
             true => {
@@ -218,7 +227,8 @@ impl State {
             }
             false => rest.changed,
         };
-        let mut left = self.back_out(workspace, objects, &journal, &journal.record, progress)?;
+        let back = self.back_out(workspace, objects, &journal, &journal.record, progress)?;
+        let mut left = back.left;
         left.extend(changed);
         left.sort();
         left.dedup();
@@ -241,10 +251,15 @@ impl State {
         }
         match (mutating.extent, &mutating.wanted) {
             (Extent::Known, Some(wanted)) => {
-                let left = self.back_out(workspace, objects, journal, wanted, progress)?;
+                let back = self.back_out(workspace, objects, journal, wanted, progress)?;
+                let left = back.left;
                 let why = "it was cut off in the middle";
                 let checkpoint = &mutating.checkpoint;
-                let back = Back::Taken { left: &left };
+                let back = Back::Taken {
+                    left: &left,
+                    beside: &[],
+                    lost: &[],
+                };
                 self.record_failure(workspace, &journal.action, checkpoint, why, back)?;
                 Ok(match left.is_empty() {
                     true => End::TakenBack,
@@ -289,14 +304,18 @@ impl State {
         )?;
         after.id = journal.after.clone();
         after.record.parts = parts;
+        let told = journal.errand.as_ref();
+        let named = |told: &super::journal::Told| (told.action.clone(), told.decision.clone());
+        let (name, decision) = told.map_or_else(|| ("batch".into(), "allow".into()), named);
+        let unheld = before.record.lapsed_until(&after.record);
         let action = Action {
             id: journal.action.clone(),
             workspace: workspace.root.clone(),
             time: self.now(),
-            session: None,
-            action: "batch".to_owned(),
+            session: told.and_then(|told| told.session.clone()),
+            action: name,
             summary: journal.summary.clone(),
-            decision: Some("allow".to_owned()),
+            decision: Some(decision),
             outcome: "unknown".to_owned(),
             before: journal.before.clone(),
             after: after.id.clone(),
@@ -306,6 +325,7 @@ impl State {
             "row": crate::snapshot::of_action(&action),
             "checkpoint_id": mutating.checkpoint,
             "before": action.before, "after": action.after, "outcome": action.outcome,
+            "unheld": unheld.iter().take(crate::omitted::MAX_TOLD).collect::<Vec<_>>(),
         });
         self.trail.write(Durability::Sync, |writing| {
             self.record_in(writing, &after)?;

@@ -9,11 +9,12 @@ use std::path::Path;
 use safepoint_store::durable::{self, Access};
 
 use crate::objects::Reader;
+use crate::omitted::mark_of;
 use crate::path::{self, TreePath};
 use crate::scope::{Cover, Scope, unescape};
 use crate::seal::{self, Identity};
-use crate::snapshot::Sealed;
-use crate::tree::Moment;
+use crate::snapshot::{Record, Sealed};
+use crate::tree::{Change, Entry, Moment, Node};
 use crate::{ContentId, StateError};
 
 /// Secrets that lie ready, in memory alone.
@@ -38,9 +39,30 @@ type Plain = seal::Plain;
 /// Which secrets are wanted, and what must still be there to be replaced.
 pub(super) struct Wanted<'a> {
     pub(super) sealed: &'a [Sealed],
-    /// When a going back is taken back: what it had put in place.
+    /// When an action is taken back: what it left in place.
     pub(super) instead_of: Option<&'a [Sealed]>,
+    /// The records before and after that action. What it did not touch is left alone, and what
+    /// is as it left it is replaced, though nobody sealed that.
+    pub(super) around: Option<(&'a Record, &'a Record)>,
     pub(super) scope: &'a Scope,
+}
+
+impl Wanted<'_> {
+    /// Whether the action that is taken back did not touch a secret.
+    fn is_untouched(&self, path: &str) -> bool {
+        self.around.is_some_and(|(before, after)| {
+            let mark = before.mark(path);
+            mark.is_some() && mark == after.mark(path)
+        })
+    }
+
+    /// Whether a secret is exactly as the action that is taken back left it.
+    fn is_as_left(&self, path: &str, workspace: &Path) -> bool {
+        self.around.is_some_and(|(_, after)| {
+            let full = workspace.join(path::as_path(&unescape(path)));
+            mark_of(&full).as_deref() == after.mark(path)
+        })
+    }
 }
 
 /// Decrypts what is wanted and is not there already.
@@ -69,12 +91,18 @@ pub(super) fn open(
             continue;
         }
         if let Some(put) = wanted.instead_of {
-            let put = put.iter().find(|one| one.path == sealed.path);
-            let put = match put {
-                Some(put) => Some(seal::open(&reader.read(put.content)?, identities)?),
-                None => None,
+            let is_left = match put.iter().find(|one| one.path == sealed.path) {
+                Some(put) => {
+                    let put = seal::open(&reader.read(put.content)?, identities)?;
+                    if *put == *plain {
+                        continue; // the action did not touch it
+                    }
+                    present.as_ref().is_some_and(|present| *present == *put)
+                }
+                None if wanted.is_untouched(&sealed.path) => continue,
+                None => present.is_none() || wanted.is_as_left(&sealed.path, workspace),
             };
-            if present.as_deref() != put.as_ref().map(|put| put.as_slice()) {
+            if !is_left {
                 let path = &sealed.path;
                 let warning = format!("`{path}` has been changed since, and is left as it is");
                 secrets.warnings.push(warning);
@@ -103,7 +131,51 @@ fn read_regular(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Puts secrets back that something destroyed, whatever is in their place now. Says what could
+/// not be.
+pub(crate) fn bring_back(
+    workspace: &Path,
+    sealed: &[Sealed],
+    identities: &[Identity],
+    reader: &Reader<'_>,
+) -> Result<Vec<String>, StateError> {
+    let wanted = Wanted {
+        sealed,
+        instead_of: None,
+        around: None,
+        scope: &Scope::everything(),
+    };
+    open(workspace, &wanted, identities, reader)?.put(workspace)
+}
+
 impl Secrets {
+    /// What they will be, as a list of changes shows it. Nothing tells of their content.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let one = |one: &Opened| {
+            let entry = |content: ContentId| Entry {
+                name: path::split(&one.path).1.to_vec(),
+                mode: one.mode,
+                owner: 0,
+                group: 0,
+                modified: one.modified,
+                attributes: Vec::new(),
+                node: Node::File {
+                    size: 0,
+                    content,
+                    sparse: false,
+                    link: None,
+                },
+            };
+            Change {
+                path: one.path.clone(),
+                from: one.present.map(|_| entry(ContentId::of(b"before"))),
+                to: Some(entry(ContentId::of(b"after"))),
+                relinked: false,
+            }
+        };
+        self.opened.iter().map(one).collect()
+    }
+
     /// Puts them in place.
     pub(super) fn put(mut self, workspace: &Path) -> Result<Vec<String>, StateError> {
         let no_follow = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;

@@ -26,7 +26,7 @@ use safepoint_model::Clock;
 
 pub(crate) use partial::{Known, rescan};
 pub(crate) use read::{attributes, is_kept, read_back};
-pub(crate) use rules::OWN;
+pub(crate) use rules::{EXCLUDED, OWN};
 pub use rules::{Patterns, Rules};
 
 use crate::objects::{LargeWriter, Reader, Writer};

@@ -13,6 +13,9 @@ use crate::{ContentId, StateError, left_out};
 /// The directories in a workspace that are Safepoint's own.
 pub(crate) const OWN: [&[u8]; 2] = [b".checkpoints", b".audit"];
 
+/// Why something is left out that the settings exclude.
+pub(crate) const EXCLUDED: &str = "excluded by the settings";
+
 /// What the settings say about it.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -79,7 +82,7 @@ impl Rules {
     /// Why the file or directory at `path` is left out by the settings.
     pub(crate) fn excluded(&self, path: &[u8]) -> Option<&'static str> {
         (!self.exclude.is_empty() && self.exclude.is_match(as_path(path)) && !self.included(path))
-            .then_some("excluded by the settings")
+            .then_some(EXCLUDED)
     }
 
     /// Whether the settings want it, whatever it is.

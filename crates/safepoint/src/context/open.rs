@@ -153,10 +153,15 @@ impl Context {
             self.told_unfinished = true;
             for unfinished in state.unfinished()? {
                 let place = unfinished.workspace.display();
-                self.console.warn(&format!(
-                    "`{}` was cut off in `{place}`, and what it wrote may still be there: `safepoint checkpoint`, or any command that writes, takes it back",
-                    unfinished.summary
-                ));
+                let what = unfinished.summary;
+                self.console.warn(&match unfinished.is_taken_back {
+                    true => format!(
+                        "`{what}` was cut off in `{place}`, and what it wrote may still be there: `safepoint checkpoint`, or any command that writes, takes it back"
+                    ),
+                    false => format!(
+                        "`{what}` was cut off in `{place}`, and what it started may still run: `safepoint checkpoint`, or any command that writes, ends it and records what changed, which `safepoint undo` takes back"
+                    ),
+                });
             }
         }
         for recovered in recovered {
@@ -191,7 +196,7 @@ impl Context {
                     ));
                 }
                 End::Unknown => self.console.warn(&format!(
-                    "`{what}` was cut off in `{place}`, and nobody saw how far it came: `safepoint log` shows what changed, `safepoint undo` takes it back"
+                    "`{what}` was cut off in `{place}`, and nobody saw how far it came: what was left of it was ended, `safepoint log` shows what changed, `safepoint undo` takes it back"
                 )),
                 End::Failed(error) => self.console.warn(&format!(
                     "`{what}` was cut off in `{place}`, and cannot be finished yet: {error}"

@@ -204,20 +204,20 @@ pub(super) fn explain(error: &StateError) -> Explanation {
         } => (
             stopped(*ending).unwrap_or(Code::CommandFailed),
             Some(command.clone()),
-            hint("what it had done inside the scope was rolled back"),
+            hint("what it had done inside the scope of the checkpoint was rolled back"),
         ),
         StateError::CheckFailed { check, ending, .. } => (
             stopped(*ending).unwrap_or(Code::VerificationFailed),
             Some(check.clone()),
             hint(
-                "everything is as it was, and the checkpoint is still good; `--keep-failed` keeps such a change",
+                "in the scope of the checkpoint everything is as it was, and the checkpoint is still good; `--keep-failed` keeps such a change",
             ),
         ),
         StateError::StillThere { error, paths, .. } => {
             let (code, location, _) = explain(error);
             let suggestion = match paths.is_empty() {
                 false => {
-                    "`changes` lists it, and `rollback_command` brings back what was there before"
+                    "a warning names each path, and the command that brings back what was there before"
                 }
                 true => {
                     "`safepoint diff` shows what changed; `safepoint checkpoint`, or any command that writes, tries again"
@@ -228,7 +228,33 @@ pub(super) fn explain(error: &StateError) -> Explanation {
         StateError::SideEffects { paths } => (
             Code::ConstraintViolated,
             paths.first().cloned(),
-            hint("everything is as it was; without `--strict` this is only told"),
+            hint(
+                "in the scope of the checkpoint everything is as it was; without `--strict` this is only told",
+            ),
+        ),
+        StateError::NotAsBefore { error, .. } => {
+            let (code, location, suggestion) = explain(error);
+            let is_of_check = matches!(
+                **error,
+                StateError::CheckFailed { .. }
+                    | StateError::CommandFailed { .. }
+                    | StateError::SideEffects { .. }
+                    | StateError::Lost { .. }
+            );
+            let suggestion = match is_of_check {
+                true => hint(
+                    "what the change itself wrote was taken back, and the checkpoint is still good; the warnings say what differs",
+                ),
+                false => suggestion,
+            };
+            (code, location, suggestion)
+        }
+        StateError::Lost { paths } => (
+            Code::ConstraintViolated,
+            paths.first().cloned(),
+            hint(
+                "everything that a checkpoint holds was taken back; `--keep-failed` keeps such a change",
+            ),
         ),
         StateError::Database(error) => database::explain(error),
         StateError::Provider {

@@ -13,16 +13,18 @@ use std::time::Duration;
 
 use safepoint_control::pass::{ProposedChange, Stdin};
 use safepoint_model::{Exit, Span};
+use safepoint_state::mutate::Sealing;
 use safepoint_state::mutate::{
     Beside, Failed, FailedCheck, Mutated, Mutation, Operation, Outcome, Step, operation,
 };
 use safepoint_state::scope::Scope;
+use safepoint_state::seal::{Identity, Recipient};
 use safepoint_state::{
     Ending, Origin, Progress, Snapshot, State, StateError, Subject, Wanted, WantedPart, Workspace,
 };
 
-use super::outside;
 use super::passing::{Flags, Room};
+use super::{outside, restoring};
 use crate::context::Context;
 use crate::error::{CliError, FailedReply};
 
@@ -73,6 +75,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Err(failure) => {
             let (error, failed) = *failure;
             let mut reply = reply::of_failure(context, &told, &error, failed.as_deref())?;
+            let warnings = failed.iter().flat_map(|it| reply::warnings(context, it));
+            let warnings: Vec<String> = warnings.collect();
+            for warning in &warnings {
+                context.console.warn(warning);
+            }
             if let CliError::Denied(denial) = &error {
                 reply.insert("denial".to_owned(), serde_json::to_value(denial)?);
             }
@@ -164,6 +171,7 @@ fn change(
         proposal: &proposal,
         answer: RefCell::new(None),
     };
+    let (recipients, identities) = keys(context, &steps, arguments.verify.is_some());
     let mutation = Mutation {
         checkpoint: &told.checkpoint,
         steps: steps.clone(),
@@ -180,6 +188,10 @@ fn change(
             false => FailedCheck::RollBack,
         },
         leave: Some(&asking),
+        sealing: Sealing {
+            recipients: &recipients,
+            identities: &identities,
+        },
     };
     let mutated = context
         .console
@@ -208,6 +220,17 @@ fn change(
             Err(Box::new((error, Some(failed))))
         }
     }
+}
+
+/// The keys for sensitive files, where a program runs that may destroy them. Where there are
+/// none they are not sealed, and a change that destroys one does not hold.
+fn keys(context: &Context, steps: &[Step], has_check: bool) -> (Vec<Recipient>, Vec<Identity>) {
+    if !has_check && !steps.iter().any(Step::is_command) {
+        return (Vec::new(), Vec::new());
+    }
+    let recipients = restoring::recipients(context).unwrap_or_default();
+    let identities = restoring::identities(context, None).unwrap_or_default();
+    (recipients, identities)
 }
 
 /// What an operation says of itself, though it may be wrong otherwise.
@@ -304,13 +327,7 @@ fn names(steps: &[Step]) -> String {
 fn sentence(steps: &[Step]) -> String {
     let sentences: Vec<String> = steps
         .iter()
-        .map(|step| match &step.description {
-            Some(text) => text.clone(),
-            None => {
-                let target = step.target.as_deref().unwrap_or_default();
-                format!("{} {target}", step.operation.name())
-            }
-        })
+        .map(|step| step.sentence(step.target.as_deref().unwrap_or_default()))
         .collect();
     sentences.join("; ")
 }

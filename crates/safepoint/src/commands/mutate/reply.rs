@@ -2,13 +2,14 @@
 
 use safepoint_model::{Timestamp, text};
 use safepoint_state::mutate::{Failed, Mutated, Seen};
-use safepoint_state::{State, Workspace, path};
+use safepoint_state::{Note, State, Workspace, path};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::difference::{self, DiffFields};
 use super::{Told, way_back};
+use crate::commands::checkpoint::NoteDocument;
 use crate::commands::restoring::{ChangeDocument, documents};
 use crate::commands::verdict::VerdictDocument;
 use crate::console::{FAINT, GOOD, STRONG, WARNING, count};
@@ -37,10 +38,17 @@ pub(crate) struct MutateReply {
     action_id: Option<String>,
     /// The state just before: the checkpoint, or one made by itself when something had happened since.
     before_checkpoint_id: Option<String>,
-    /// Every path, database and state that changed.
+    /// Every path, database and state that it changed; of a failure, what of that is still there.
     changes: Vec<ChangeDocument>,
-    /// What changed besides the target.
+    /// What changed besides the target; of a failure, what is not as it was before it and was left
+    /// alone. While a check runs this may be the work of others, which is no part of the change.
     side_effects: Vec<String>,
+    /// What was taken back with a command that failed, besides its target, whoever wrote it.
+    taken_back: Vec<ChangeDocument>,
+    /// The checkpoint that has what was there before that was taken back.
+    safety_checkpoint_id: Option<String>,
+    /// What was changed or is gone that no checkpoint brings back, and why.
+    not_restored: Vec<NoteDocument>,
     verification: Option<VerdictDocument>,
     /// The share of what could be checked that was, and held.
     confidence: f64,
@@ -73,7 +81,8 @@ pub(super) fn of_failure(
     let previous = failed.map_or(&[][..], |failed| &failed.previous);
     let action = failed.and_then(|failed| failed.action.as_ref());
     let before = failed.and_then(|failed| failed.before.as_ref());
-    let standing = failed.map_or(&[][..], |failed| &failed.standing);
+    let aftermath = failed.map(|failed| &failed.aftermath);
+    let standing = aftermath.map_or(&[][..], |it| &it.standing);
     let reply = MutateReply {
         success: false,
         target: told.target.clone(),
@@ -104,16 +113,33 @@ pub(super) fn of_failure(
         action_id: action.map(ToString::to_string),
         before_checkpoint_id: before.map(|before| before.id.to_string()),
         changes: documents(standing),
-        side_effects: Vec::new(),
+        side_effects: aftermath.map_or_else(Vec::new, |it| it.beside.clone()),
+        taken_back: documents(aftermath.map_or(&[][..], |it| &it.taken_back)),
+        safety_checkpoint_id: aftermath.and_then(|it| Some(it.safety.as_ref()?.to_string())),
+        not_restored: notes(aftermath.map_or(&[][..], |it| &it.not_restored)),
         verification: failed.and_then(|it| it.verdict.as_ref()).map(Into::into),
         confidence: 0.0,
         output: None,
-        warnings: Vec::new(),
+        warnings: failed.map_or_else(Vec::new, |failed| warnings(context, failed)),
     };
     match serde_json::to_value(reply)? {
         Value::Object(fields) => Ok(fields),
         _ => Ok(Map::new()),
     }
+}
+
+/// What people must know of how a failure left things.
+pub(super) fn warnings(context: &Context, failed: &Failed) -> Vec<String> {
+    let mut warnings = failed.aftermath.warnings.clone();
+    if let (standing @ [_, ..], Some(before)) = (&*failed.aftermath.standing, &failed.before) {
+        let command = way_back::of_standing(context, before, standing);
+        warnings.push(format!("`{command}` brings back what was there before"));
+    }
+    warnings
+}
+
+fn notes(notes: &[Note]) -> Vec<NoteDocument> {
+    notes.iter().map(NoteDocument::from).collect()
 }
 
 /// What went wrong, as evidence.
@@ -172,6 +198,9 @@ pub(super) fn of_change(
             .iter()
             .map(|path| path::display(path))
             .collect(),
+        taken_back: Vec::new(),
+        safety_checkpoint_id: None,
+        not_restored: notes(&mutated.not_restorable),
         confidence: verification.confidence(),
         verification: Some(verification),
         output: mutated.output.clone(),
