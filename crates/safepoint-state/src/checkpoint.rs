@@ -323,13 +323,12 @@ impl State {
         }
     }
 
-    /// In a linked work tree git keeps its state elsewhere. Of a part of the work tree, and of a
-    /// repository elsewhere that is no linked one, it is not captured.
+    /// Git may keep the state of a work tree elsewhere. Of a part of the work tree it is not
+    /// captured then.
     fn outside_warning(&self, workspace: &Workspace, scope: &Scope) -> Option<String> {
         let repository = self.repository(workspace)?;
-        let is_linked = repository.git_dir() != repository.common_dir();
         let is_captured =
-            repository.git_dir().starts_with(&workspace.root) || is_linked && scope.is_everything();
+            repository.git_dir().starts_with(&workspace.root) || scope.is_everything();
         let outside = !is_captured;
         outside.then(|| {
             format!(

@@ -183,7 +183,7 @@ pub(crate) fn changes_by_action(
 ) -> Result<Vec<Change>, StateError> {
     let mut changes = notable_changes(trees, before, after)?;
     let (old, new) = (&before.record.linked, &after.record.linked);
-    changes.extend(crate::linked::head_change(old.as_ref(), new.as_ref()));
+    changes.extend(crate::linked::changes(trees, old.as_ref(), new.as_ref())?);
     if let (Some(old), Some(new)) = (&before.record.git, &after.record.git) {
         let scope =
             Scope::stored(&before.record.scope)?.narrowed(&Scope::stored(&after.record.scope)?);

@@ -108,7 +108,7 @@ impl Undoing<'_> {
         plan.add_parts(self.trees, self.workspace, self.scope, &before.files)?;
         left.is_any = !plan.kept.is_empty() || plan.changes.iter().any(is_felt);
         let (old, new) = (before.linked.as_ref(), after.linked.as_ref());
-        if crate::linked::head_change(old, new).is_some() {
+        if !crate::linked::changes(self.trees, old, new)?.is_empty() {
             left.was_any = true;
             left.is_any = true;
         }

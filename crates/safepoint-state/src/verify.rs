@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::linked::LinkedGit;
 use crate::objects::{Objects, Reader};
 use crate::part::{self, Held, Part};
 use crate::snapshot::{Record, Snapshot};
@@ -69,12 +70,13 @@ fn needed(
         .collect();
     let linked = snapshot.record.linked.as_ref();
     contents.extend(linked.and_then(|linked| linked.index));
+    let of_linked = linked.into_iter().flat_map(LinkedGit::trees);
     for part in &snapshot.record.parts {
         contents_of_part(reader, part, &mut contents)?;
     }
     let mut seen = HashSet::new();
     let roots = [Some(snapshot.record.files), snapshot.record.git];
-    let mut waiting: Vec<Subtree> = roots.into_iter().flatten().collect();
+    let mut waiting: Vec<Subtree> = roots.into_iter().flatten().chain(of_linked).collect();
     while let Some(subtree) = waiting.pop() {
         if !seen.insert(subtree.tree) {
             continue;
@@ -150,7 +152,9 @@ pub(crate) fn references(
         contents_of_part(reader, part, live)?;
     }
     let roots = [Some(record.files), record.git];
-    let mut waiting: Vec<ContentId> = roots.into_iter().flatten().map(|it| it.tree).collect();
+    let of_linked = record.linked.iter().flat_map(LinkedGit::trees);
+    let roots = roots.into_iter().flatten().chain(of_linked);
+    let mut waiting: Vec<ContentId> = roots.map(|it| it.tree).collect();
     while let Some(tree) = waiting.pop() {
         if !live.insert(tree) {
             continue; // another snapshot has it too

@@ -253,6 +253,28 @@ pub(crate) fn together(covers: &[Cover]) -> Cover {
     }
 }
 
+/// The same, for what runs in a linked work tree. The fence lets it write the repository that the
+/// work tree shares, whose objects no checkpoint here holds. It is told, and changes nothing in
+/// how an action is judged: git needs it for every commit.
+pub(crate) fn with_shared_repository(
+    mut total: Cover,
+    deeds: &[Deed],
+    workspace: &Path,
+    fenced: Fenced,
+) -> Cover {
+    if fenced == Fenced::No || !deeds.iter().any(runs_anything) {
+        return total;
+    }
+    for place in safepoint_state::git::linked_places(workspace, &[]) {
+        let place = safepoint_state::path::display(place.as_os_str().as_bytes());
+        total.reversibility = total.reversibility.max(Reversibility::Partly);
+        total.remainder.insert(format!(
+            "objects of the repository at `{place}`, which this work tree shares, and what it keeps for other work trees"
+        ));
+    }
+    total
+}
+
 /// What is known of a deed, for policies.
 pub(crate) fn conditions(
     deed: &Deed,

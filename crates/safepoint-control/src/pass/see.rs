@@ -271,6 +271,7 @@ impl Passage<'_> {
             .map(|(deed, named)| cover::of(deed, named, &holes, root, fenced))
             .collect();
         let total = cover::together(&covers);
+        let total = cover::with_shared_repository(total, &seen.deeds, root, fenced);
         // Whom to trust is known where it is judged.
         let tool = &seen.tool;
         let (trust, trusted) = match self.far {

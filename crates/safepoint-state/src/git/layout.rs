@@ -61,9 +61,9 @@ pub(super) fn find_common_dir(git_dir: &Path) -> Result<PathBuf, GitError> {
     }
 }
 
-/// What git has to write outside of a linked work tree: the directory that the repository keeps
-/// for that work tree, objects, references and their logs. None of settings, hooks, attributes
-/// and `packed-refs`, since the directory they lie in could then be written as a whole.
+/// What git has to write outside of a linked work tree: the repository that it shares, as a
+/// whole. Git makes and removes names in its top directory (`packed-refs.lock`), and a rule for
+/// that holds for everything below: nothing in there can be taken out of it.
 ///
 /// The work tree may be written by whoever is to be held, and so may its file `.git`. So the
 /// repository must name this work tree too, must lie outside of everything that is `writable`
@@ -91,10 +91,7 @@ pub fn linked_places(worktree: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
         if !(is_own_name && is_common && is_named && is_outside) {
             return None;
         }
-        let shared = ["objects", "refs", "logs"].map(|name| common_dir.join(name));
-        let is_directory = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
-        let places = shared.into_iter().chain([git_dir.clone()]);
-        Some(places.filter(is_directory).collect())
+        Some(vec![common_dir.to_owned()])
     };
     find().unwrap_or_default()
 }
@@ -120,6 +117,17 @@ pub(super) fn is_worktree_of(
         return Ok(fs::canonicalize(git_dir.join(other)).is_ok_and(|other| other == worktree));
     }
     Ok(!config::is_on(&text, "core", "bare"))
+}
+
+/// Whether the repository in a directory says that it has no work tree of its own.
+pub(super) fn is_bare(common_dir: &Path) -> bool {
+    let text = |name: &str| read_text(&common_dir.join(name)).ok().flatten();
+    let mut settings = text("config").unwrap_or_default();
+    if config::is_on(&settings, "extensions", "worktreeconfig") {
+        settings.push('\n');
+        settings.push_str(&text("config.worktree").unwrap_or_default());
+    }
+    config::is_on(&settings, "core", "bare")
 }
 
 pub(super) fn in_progress(git_dir: &Path) -> Vec<&'static str> {

@@ -121,6 +121,11 @@ impl Repository {
         &self.common_dir
     }
 
+    /// Whether the repository has no work tree but linked ones.
+    pub fn is_bare(&self) -> bool {
+        super::layout::is_bare(&self.common_dir)
+    }
+
     /// What is checked out.
     pub fn head(&self) -> &Head {
         &self.head

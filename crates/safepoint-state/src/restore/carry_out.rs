@@ -83,6 +83,7 @@ impl State {
             && present != journal.record.linked;
         let wanted = journal.record.linked.as_ref().filter(|_| moves);
         let unmoved = self.put_linked(workspace, wanted, &reader)?;
+        let moved = moves && unmoved.is_empty();
         let seen = self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
         let left = seen.left;
         for change in left.iter().take(10) {
@@ -94,7 +95,7 @@ impl State {
         }
         warnings.extend(not_given_as_warning(&seen.not_given));
         fault::point("restore.verified");
-        let matches = left.is_empty() && !plan.incomplete && unmoved.is_none();
+        let matches = left.is_empty() && !plan.incomplete && unmoved.is_empty();
         self.record_restored(workspace, &journal, plan, matches)?;
         fault::point("restore.recorded");
         stage::clear(&workspace.root)?;
@@ -113,9 +114,10 @@ impl State {
         let parts = parts::changed(&before.record, &journal.record);
         let mut changes = plan.changes.clone();
         changes.extend(secret_changes);
-        if moves && unmoved.is_none() {
+        if moved {
             let to = journal.record.linked.as_ref();
-            changes.extend(crate::linked::head_change(present.as_ref(), to));
+            let trees = objects.reader();
+            changes.extend(crate::linked::changes(&trees, present.as_ref(), to)?);
         }
         Ok(Restored {
             action: journal.action,
@@ -126,13 +128,7 @@ impl State {
             pre_hash: before.hash(),
             post_hash: part::hash(seen.hash, &journal.record.parts),
             matches,
-            not_restored: unmoved
-                .map(|why| crate::snapshot::Note {
-                    path: ".git".to_owned(),
-                    why: format!("`HEAD`, branch and index are not put back: {why}"),
-                })
-                .into_iter()
-                .collect(),
+            not_restored: unmoved,
             warnings,
         })
     }

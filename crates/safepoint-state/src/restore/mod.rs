@@ -53,7 +53,7 @@ use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
-use crate::{ContentId, StateError, checkpoint, own, undo};
+use crate::{ContentId, StateError, checkpoint, linked, own, undo};
 use journal::PathText;
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, Told, directory as journals};
 pub(crate) use outcome::restore_root_mode;
@@ -170,16 +170,21 @@ impl State {
         if unclosed.is_empty() {
             self.refuse_empty(workspace, goal, &plan, (&now, &then))?;
         }
-        let linked = self.capture_linked(workspace, &scope)?;
-        let (wanted_linked, unmoved) = self.linked_after(goal, &scope, linked.as_ref())?;
+        let now_linked = self.capture_linked(workspace, &scope)?;
+        let (wanted_linked, unmoved) = self.linked_after(goal, &scope, now_linked.as_ref())?;
         let mut not_restored = self.not_restored(workspace, goal, &scope, &plan)?;
         not_restored.retain(|note| !unclosed.covers(note));
-        not_restored.extend(unmoved.map(unmoved_note));
+        not_restored.extend(unmoved);
+        if now_linked.is_none() && !plan.changes.iter().any(|change| change.path == b".git") {
+            not_restored.extend(wanted_linked.as_ref().map(|_| linked::is_gone()));
+        }
         let mut changes = plan.changes;
-        changes.extend(crate::linked::head_change(
-            linked.as_ref(),
+        let stored = self.objects()?;
+        changes.extend(linked::changes(
+            &stored.reader(),
+            now_linked.as_ref(),
             wanted_linked.as_ref(),
-        ));
+        )?);
         Ok(Preview {
             not_restored,
             changes,
@@ -362,7 +367,7 @@ impl State {
         restored.warnings.splice(0..0, warnings);
         let mut notes = self.not_restored(workspace, goal, &scope, &plan)?;
         notes.retain(|note| !unclosed.covers(note));
-        notes.extend(unmoved.map(unmoved_note));
+        notes.extend(unmoved);
         notes.append(&mut restored.not_restored);
         restored.not_restored = notes;
         Ok(restored)
@@ -623,14 +628,6 @@ impl State {
             errand: None,
             taking_back: None,
         })
-    }
-}
-
-/// That the git state of a linked work tree stays as it is.
-fn unmoved_note(why: String) -> Note {
-    Note {
-        path: ".git".to_owned(),
-        why: format!("`HEAD`, branch and index stay as they are: {why}"),
     }
 }
 
