@@ -245,7 +245,7 @@ impl State {
     }
 
     /// The same, for taking out what happened between two states.
-    fn linked_without(
+    pub(crate) fn linked_without(
         &self,
         before: &Record,
         after: &Record,

@@ -159,9 +159,10 @@ pub(super) fn changes_between(
     before: &Snapshot,
     after: &Snapshot,
 ) -> Result<Vec<Change>, StateError> {
-    let mut changes = record::notable_changes(&objects.reader(), before, after)?;
+    let reader = objects.reader();
+    let mut changes = record::notable_changes(&reader, before, after)?;
     let (old, new) = (&before.record.linked, &after.record.linked);
-    changes.extend(linked::head_change(old.as_ref(), new.as_ref()));
+    changes.extend(linked::changes(&reader, old.as_ref(), new.as_ref())?);
     Ok(changes)
 }
 

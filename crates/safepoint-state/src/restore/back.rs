@@ -13,8 +13,8 @@ use crate::objects::Objects;
 use crate::path::TreePath;
 use crate::restore::{apply, hold_git};
 use crate::scan::{Progress, Sink};
-use crate::scope::Scope;
-use crate::snapshot::{Origin, Record, SnapshotId};
+use crate::scope::{Scope, unescape};
+use crate::snapshot::{Note, Origin, Record, SnapshotId};
 use crate::state::{State, Workspace};
 
 /// So often a way back is tried while somebody goes on changing things.
@@ -168,9 +168,9 @@ impl State {
                 self.secured_rest(workspace, objects, journal, ends, progress)?;
             let first = first.get_or_insert(found);
             let reader = objects.reader();
-            if let Some(why) = self.put_linked_back(workspace, done, &journal.record, &reader)? {
-                rest.plan.remarks.push(why);
-                rest.changed.push(b".git/HEAD".to_vec());
+            for note in self.put_linked_back(workspace, done, &journal.record, &reader)? {
+                rest.changed.push(unescape(&note.path));
+                rest.plan.remarks.push(note.why);
             }
             tries -= 1;
             match self.carry_on(workspace, objects, &rest.plan, journal.clone(), progress) {
@@ -191,29 +191,23 @@ impl State {
 
 impl State {
     /// Puts back what was done to the git state of a linked work tree, unless it has moved on
-    /// since, and says why where it stays. Crash and repetition do it no harm.
+    /// since, and says what of it stays. Crash and repetition do it no harm.
     fn put_linked_back(
         &self,
         workspace: &Workspace,
         done: &Record,
         to: &Record,
         reader: &crate::objects::Reader<'_>,
-    ) -> Result<Option<String>, StateError> {
-        let (Some(done), Some(to)) = (&done.linked, &to.linked) else {
-            return Ok(None);
-        };
-        if done == to {
-            return Ok(None);
+    ) -> Result<Vec<Note>, StateError> {
+        if done.linked.is_none() || to.linked.is_none() || done.linked == to.linked {
+            return Ok(Vec::new());
         }
         let now = self.capture_linked(workspace, &Scope::everything())?;
-        match now {
-            Some(now) if now == *to => Ok(None),
-            Some(now) if now == *done || now.has_same_head(done) && !done.has_same_head(to) => {
-                self.put_linked(workspace, Some(to), reader)
-            }
-            _ if done.has_same_head(to) => Ok(None),
-            _ => Ok(Some("the repository has moved on since".to_owned())),
+        let (wanted, mut stays) = self.linked_without(to, done, now.as_ref())?;
+        if wanted != now {
+            stays.extend(self.put_linked(workspace, wanted.as_ref(), reader)?);
         }
+        Ok(stays)
     }
 }
 
