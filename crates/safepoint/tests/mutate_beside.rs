@@ -301,6 +301,8 @@ fn st_27_secrets_that_a_failed_check_destroyed_are_brought_back() {
     // Who changed this one nobody can tell: it stays, and is named with the way back.
     assert_eq!(read(&env, "sub/.env"), "x\n");
     assert_eq!(reply["side_effects"], json!(["sub/.env"]));
+    let warnings = reply["warnings"].to_string();
+    assert!(warnings.contains("`.env` was brought back"), "{warnings}");
     let before = text(&reply["before_checkpoint_id"]);
     let way = format!("`safepoint rollback {before} -- ./sub/.env`");
     assert!(reply["warnings"].to_string().contains(&way), "{reply}");
@@ -319,6 +321,11 @@ fn st_27_undo_brings_back_secrets_that_a_command_destroyed() {
             "{warnings}"
         );
     }
+    let changes = json!([
+        { "path": ".env", "change": "deleted" },
+        { "path": "sub/.env", "change": "modified" },
+    ]);
+    assert_eq!(reply["changes"], changes);
     let undone = env.json(&["undo", &text(&reply["action_id"])]);
     assert_eq!(read(&env, ".env"), "TOKEN=before\n", "{undone}");
     assert_eq!(read(&env, "sub/.env"), "TOKEN=below\n", "{undone}");

@@ -156,9 +156,12 @@ fn st_22_what_a_command_did_is_listed_whatever_the_checkpoint_is_of() {
     env.write("project/build.sh", "echo made > ../src/made; rm ../.env\n");
     let operation = command(&["sh", "../build.sh"]);
     let reply = mutate(&env, &id, "config", &operation, &[]).done();
-    let changes = json!([{ "path": "src/made", "change": "created" }]);
+    let changes = json!([
+        { "path": "src/made", "change": "created" },
+        { "path": ".env", "change": "deleted" },
+    ]);
     assert_eq!(reply["changes"], changes);
-    assert_eq!(reply["side_effects"], json!(["src/made"]));
+    assert_eq!(reply["side_effects"], json!(["src/made", ".env"]));
     // Of a program that nobody knows it is only seen later that it took this away.
     assert!(
         reply["warnings"]
@@ -168,6 +171,7 @@ fn st_22_what_a_command_did_is_listed_whatever_the_checkpoint_is_of() {
     );
     env.json(&["undo", &text(&reply["action_id"])]);
     assert!(!env.project().join("src/made").exists());
+    assert!(env.project().join(".env").exists());
 }
 
 #[test]

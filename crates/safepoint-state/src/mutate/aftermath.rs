@@ -177,7 +177,6 @@ impl Aftermath {
         for change in &self.standing {
             told.push(format!("`{}` {standing}", path::display(&change.path)));
         }
-        let encrypted = self.warnings.len();
         let why = match (secured.has_command(), mutation.check) {
             (false, Some(_)) => {
                 "its check or somebody else changed it meanwhile, and it is left as it is"
@@ -185,12 +184,8 @@ impl Aftermath {
             _ => "it is left as it is",
         };
         for name in self.beside.iter().take(MAX_NAMED) {
-            if encrypted == 0
-                || !self
-                    .warnings
-                    .iter()
-                    .any(|it| it.contains(&format!("`{name}`")))
-            {
+            let begin = format!("`{name}` is left");
+            if !self.warnings.iter().any(|it| it.starts_with(&begin)) {
                 told.push(format!(
                     "`{name}` is not as it was before the change: {why}"
                 ));

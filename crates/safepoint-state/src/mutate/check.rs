@@ -38,6 +38,8 @@ pub(super) struct Concluded {
 
 /// What became of something that is in no tree of a checkpoint.
 pub(super) struct Lost {
+    pub(super) path: TreePath,
+    pub(super) kind: ChangeKind,
     pub(super) note: Note,
     pub(super) warning: String,
     /// Whether the state before holds it encrypted.
@@ -128,6 +130,13 @@ impl State {
             }
         };
         let lost = find_lost(&workspace.root, &secured.before, &present.record);
+        // What is in no tree is another change all the same.
+        let mut beside = beside;
+        let is_within = |path: &[u8]| acted.meant.iter().any(|it| path::is_within(path, it));
+        let others = lost
+            .iter()
+            .filter(|lost| !secured.has_command() || !is_within(&lost.path));
+        beside.extend(others.map(|lost| lost.path.clone()));
         // Of a command or of SQL nobody knows what it is to lead to; a state was read back.
         let is_state = |found: &Found| matches!(found.step.operation, Operation::State { .. });
         if acted.wanted.is_some() || secured.steps.iter().all(is_state) {
@@ -247,6 +256,12 @@ fn find_lost(root: &Path, before: &Snapshot, after: &Record) -> Vec<Lost> {
         };
         let is_excluded = note.why == crate::scan::EXCLUDED && lapse == Lapse::Changed;
         lost.push(Lost {
+            path: unescape(path),
+            kind: match lapse {
+                Lapse::Gone => ChangeKind::Deleted,
+                Lapse::Changed => ChangeKind::Modified,
+                Lapse::Made => ChangeKind::Created,
+            },
             note: lapse.note(note),
             warning,
             is_sealed,

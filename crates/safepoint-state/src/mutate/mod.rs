@@ -46,7 +46,6 @@ pub use sealing::Sealing;
 pub(crate) use take_back::Back;
 pub use verdict::{Checked, Outcome, Verdict, Weight};
 
-use crate::StateError;
 use crate::capture::Capture;
 use crate::lock::Hold;
 use crate::objects::Objects;
@@ -58,6 +57,7 @@ use crate::scope::Scope;
 use crate::snapshot::{Note, Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
 use crate::tree::Change;
+use crate::{Changed, StateError};
 use act::Reached;
 use authority::Reach;
 use place::{LastLink, Place, Target};
@@ -194,6 +194,8 @@ pub struct Mutated {
     /// What changed besides the targets. Of steps on files it is the work of others, and none of
     /// the change's own.
     pub beside: Vec<TreePath>,
+    /// Sensitive files that it changed, which the state before holds encrypted.
+    pub secrets: Vec<Changed>,
     /// What was changed or is gone that no checkpoint holds.
     pub not_restorable: Vec<Note>,
     /// What was checked.

@@ -69,10 +69,11 @@ impl State {
         own.record.sensitive.clone_from(&before.sensitive);
         own.record.sealed.clone_from(&before.sealed);
         for part in &mut own.record.parts {
-            if !secured.has_target(&part.subject) {
-                let mut known = before.parts.iter();
-                let was = known.find(|it| it.subject == part.subject);
-                part.clone_from(was.unwrap_or(&part.clone()));
+            let mut known = before.parts.iter();
+            if let Some(was) = known.find(|it| it.subject == part.subject)
+                && !secured.has_target(&part.subject)
+            {
+                part.clone_from(was);
             }
         }
         Ok(own)

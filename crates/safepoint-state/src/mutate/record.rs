@@ -22,7 +22,7 @@ use crate::restore::{Extent, Journal, Mutating, Told};
 use crate::scope::Scope;
 use crate::snapshot::{self, Action, Sealed, Snapshot};
 use crate::state::{State, Workspace};
-use crate::{StateError, own, record, tree};
+use crate::{Changed, StateError, own, record, tree};
 
 impl State {
     /// The state before: the checkpoint itself, unless something has happened since.
@@ -229,6 +229,14 @@ impl State {
             verified,
             changes,
             beside,
+            secrets: lost
+                .iter()
+                .filter(|lost| lost.is_sealed && secured.has_command())
+                .map(|lost| Changed {
+                    path: lost.path.clone(),
+                    kind: lost.kind,
+                })
+                .collect(),
             not_restorable: lost
                 .iter()
                 .filter(|lost| !lost.is_sealed)

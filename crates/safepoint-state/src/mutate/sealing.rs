@@ -142,7 +142,16 @@ impl State {
         }
         let identities = mutation.sealing.identities;
         match bring_secrets_back(&workspace.root, &wanted, identities, &reader) {
-            Ok(warnings) => warnings,
+            Ok(mut told) => {
+                let left = before.lapses(&workspace.root, &secured.scope);
+                let is_left = |path: &str| left.iter().any(|(note, _)| note.path == path);
+                let back = wanted.iter().filter(|one| !is_left(&one.path));
+                told.extend(back.map(|one| {
+                    let (path, id) = (&one.path, &secured.before.id);
+                    format!("`{path}` was brought back as {id} holds it, whoever changed it")
+                }));
+                told
+            }
             Err(error) => vec![format!(
                 "encrypted files were not brought back: {error}; `safepoint rollback {}` does it with the key",
                 secured.before.id

@@ -129,9 +129,9 @@ impl State {
         let mut written = changes_between(objects, &secured.before, &done.as_snapshot(secured))?;
         match self.back_out(workspace, objects, &journal, &done.record, progress) {
             Ok(back) => {
-                let by = (workspace, mutation, secured, objects);
-                let more = self.bring_secrets_back(by.0, by.1, by.2, by.3, kept.as_ref());
-                aftermath.warnings.extend(more);
+                let kept_as = kept.as_ref();
+                let told = self.bring_secrets_back(workspace, mutation, secured, objects, kept_as);
+                aftermath.warnings.extend(told);
                 let (left, taken) = written
                     .into_iter()
                     .partition(|change| back.left.contains(&change.path));

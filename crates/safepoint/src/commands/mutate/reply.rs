@@ -163,6 +163,10 @@ pub(super) fn of_change(
         path: part.to.subject.name(),
         change: "modified",
     }));
+    changes.extend(mutated.secrets.iter().map(|secret| ChangeDocument {
+        path: path::display(&secret.path),
+        change: secret.kind.as_str(),
+    }));
     let mut anchors = mutated.lines.clone();
     anchors.extend(told.anchors.iter().cloned());
     anchors.extend([

@@ -23,7 +23,12 @@ pub(super) fn command(context: &Context, workspace: &Workspace, mutated: &Mutate
     let nothing = named.is_empty() && mutated.parts.is_empty();
     // A shell takes the line break from the end of what it puts in place of `$(…)`.
     let unspeakable = |name: &&[u8]| is_git(name) || name.ends_with(b"\n");
-    if nothing || named.len() > MOST_PATHS || named.iter().any(unspeakable) {
+    // Undo brings encrypted files back with the rest.
+    if nothing
+        || !mutated.secrets.is_empty()
+        || named.len() > MOST_PATHS
+        || named.iter().any(unspeakable)
+    {
         words.push(b"undo".to_vec());
         words.push(mutated.action.to_string().into_bytes());
     } else {
