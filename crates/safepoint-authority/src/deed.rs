@@ -88,6 +88,8 @@ pub struct Understanding {
     pub commands: Vec<Vec<Option<String>>>,
     /// What they would do, the first first.
     pub deeds: Vec<Deed>,
+    /// The variables that it gives a value.
+    pub assigned: BTreeSet<String>,
 }
 
 /// A program, by what it is and not by what it is called.

@@ -491,7 +491,8 @@ fn su_05_an_agent_that_runs_behind_our_fence_needs_no_other() {
          SAFEPOINT_BROKER=/nowhere \"{0}\" hook claude-code < event.json; echo $? > lost",
         env!("CARGO_BIN_EXE_safepoint")
     );
-    let run = env.run(&["run", "--", "sh", "-c", &line]);
+    env.write("project/client.sh", &line);
+    let run = env.run(&["run", "--", "sh", "client.sh"]);
     assert_eq!(run.code, 0, "{run:?}");
     let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap();
     assert_eq!((read("code").trim(), read("answer").trim()), ("0", ""));

@@ -62,6 +62,7 @@ impl<'a> Walker<'a> {
 
     /// Gives a variable a value.
     pub(super) fn set(&mut self, name: &str, value: Value, state: &mut State) {
+        self.out.assigned.insert(name.to_owned());
         let dynamic = match &value {
             Value::One(list) => list
                 .iter()

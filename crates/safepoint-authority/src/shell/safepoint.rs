@@ -20,8 +20,7 @@ pub enum AgentReach {
     /// Outside: the process that keeps the fence runs it for the agent, in its workspace and
     /// its session.
     Outside,
-    /// Nowhere but where the agent is: it reads or writes files that the caller names, starts
-    /// programs, or begins a session under other rules.
+    /// Where the agent is: it needs no store, and reads or writes files that the caller names.
     Inside,
 }
 
@@ -58,19 +57,12 @@ const fn act(name: &'static str) -> AgentCommand {
     }
 }
 
-const fn act_inside(name: &'static str) -> AgentCommand {
-    AgentCommand {
-        kind: AgentUse::Act,
-        ..look_inside(name)
-    }
-}
-
 /// All commands that agents may call, and the only list of them: hooks, the broker of the
-/// fence and the MCP server read it. Whatever is not here is an operator's: to end a session,
-/// too, since the next one is under other rules.
+/// fence and the MCP server read it. Whatever is not here is an operator's: to begin or end a
+/// session, too, since the next one is under other rules. `hook` is the client's own, which
+/// calls it without a line of the agent's.
 pub const AGENT_COMMANDS: &[AgentCommand] = &[
     look_inside("atlas check"),
-    look_inside("atlas replay"),
     look_inside("atlas schema"),
     look_inside("atlas show"),
     look_inside("atlas test"),
@@ -84,7 +76,6 @@ pub const AGENT_COMMANDS: &[AgentCommand] = &[
     look("list"),
     look("log"),
     look_inside("man"),
-    look_inside("notify list"),
     look("operator list"),
     look("permit list"),
     look("permit show"),
@@ -95,12 +86,11 @@ pub const AGENT_COMMANDS: &[AgentCommand] = &[
     look("status"),
     look("task list"),
     look("task show"),
-    look_inside("token list"),
     look_inside("trail check-bundle"),
     look_inside("trail check-proof"),
     look("trail head"),
     look("trail list"),
-    look_inside("trail prove"),
+    look("trail prove"),
     look("trail show"),
     look("trail verify"),
     look("trust list"),
@@ -113,10 +103,7 @@ pub const AGENT_COMMANDS: &[AgentCommand] = &[
     look("workspace verify"),
     look("workspace watch"),
     act("checkpoint"),
-    // It starts what the settings of clients name.
-    act_inside("doctor"),
     act("exec"),
-    act("hook"),
     act("mutate"),
     act("redo"),
     act("rollback"),
@@ -126,7 +113,6 @@ pub const AGENT_COMMANDS: &[AgentCommand] = &[
     act("session input"),
     act("session report"),
     act("session request"),
-    act_inside("session start"),
     act("trail note"),
     act("undo"),
     act("verify"),
@@ -144,7 +130,19 @@ pub fn agent_command(words: &[&str]) -> Option<&'static AgentCommand> {
 }
 
 /// Options that take no value and change nothing but what is printed.
-const PLAIN: [&str; 6] = ["--json", "-q", "--quiet", "--help", "-h", "--version"];
+const PLAIN: [&str; 8] = [
+    "--json",
+    "-q",
+    "--quiet",
+    "-y",
+    "--yes",
+    "--help",
+    "-h",
+    "--version",
+];
+
+/// How a line names the repository it works in. What that is, is looked at when it gets there.
+const TOP_LEVEL: &str = "$(git rev-parse --show-toplevel)";
 
 /// Options that take the next word, and change nothing but where it works and what is printed.
 /// In which directory it may work is decided where it gets there.
@@ -161,9 +159,11 @@ fn certain_words(arguments: &[Argument]) -> Vec<&str> {
             Some("--") => break,
             Some(text) if VALUED.contains(&text) => match arguments.next() {
                 // An unquoted variable could be several words.
-                Some(value) if value.known().is_none() => return vec!["\0"],
+                Some(value) if is_several(value) => return vec!["\0"],
                 _ => {}
             },
+            // `-C.`: with its value in one word.
+            Some(text) if text.starts_with("-C") => {}
             Some(text) if PLAIN.contains(&text) => {}
             Some(text) if text.starts_with("--store") => return vec!["\0"],
             Some(text) if text.starts_with('-') => {
@@ -180,6 +180,17 @@ fn certain_words(arguments: &[Argument]) -> Vec<&str> {
         words.push("\0");
     }
     words
+}
+
+/// Whether a word may turn out to be none, or more than one.
+fn is_several(argument: &Argument) -> bool {
+    match argument {
+        Argument::Known(_) => false,
+        Argument::Pattern { .. } => true,
+        Argument::Dynamic {
+            splits, written, ..
+        } => *splits && written != TOP_LEVEL,
+    }
 }
 
 /// The file that what is printed goes to.

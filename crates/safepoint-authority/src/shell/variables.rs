@@ -88,6 +88,7 @@ fn is_harmless(name: &str, value: &str) -> bool {
 
 /// What giving a variable this value means.
 pub(super) fn weigh(walker: &mut Walker<'_>, name: &str, value: Option<&str>) {
+    walker.out.assigned.insert(name.to_owned());
     if matches!(name, "SAFEPOINT_HOME" | "SAFEPOINT_STORE") {
         let why = format!("`{name}` chooses another store");
         walker.add(actions::deed(super::actions::CONTROL, why));

@@ -20,7 +20,7 @@ use crate::Client;
 pub use coverage::not_covered;
 pub use place::{Roots, Scope, home_variable, places};
 pub use plugin::plugin;
-pub use server::{install_server, server_place, uninstall_server};
+pub use server::{install_server, named_server, server_place, uninstall_server};
 
 /// How long a client waits for the hook. The hook must have answered long before: most
 /// clients go on when this runs out.

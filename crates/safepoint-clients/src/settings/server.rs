@@ -20,6 +20,17 @@ pub(crate) fn entry(program: &str) -> Value {
     json!({"command": program, "args": ["mcp"]})
 }
 
+/// The program that these settings start as the server of our name, if they have one. What cannot
+/// be read as settings names an empty one: nobody knows what the client makes of it.
+pub fn named_server(existing: &str) -> Option<String> {
+    let Ok(document) = Document::read(existing, Syntax::Strict) else {
+        return Some(String::new());
+    };
+    let entry = document.value().get(LIST)?.get(NAME)?;
+    let command = entry.get("command").and_then(Value::as_str);
+    Some(command.unwrap_or_default().to_owned())
+}
+
 /// The text with our server in it. The same text again if it is there.
 pub fn install_server(
     existing: Option<&str>,

@@ -162,6 +162,9 @@ pub(crate) struct Place {
     pub(crate) session_id: SessionId,
     /// The sessions before it, the newest first: the rules were others then.
     pub(crate) earlier: Vec<SessionId>,
+    /// The client's process, and when that was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) process: Option<(u32, u64)>,
     pub(crate) time: Timestamp,
 }
 

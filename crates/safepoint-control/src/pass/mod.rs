@@ -67,7 +67,8 @@ pub use recover::this_process;
 pub use request::Requested;
 pub use signed::Elsewhere;
 pub use silence::{given_up, session_ended};
-pub use visit::{Finished, Performing, client_process};
+pub use tool::means_program;
+pub use visit::{Finished, Performing, client_process, is_between};
 pub use word::{Word, signed_word};
 
 use crate::world::{self, Opened};

@@ -8,7 +8,7 @@ use safepoint_model::SessionId;
 use safepoint_state::tree::Change;
 
 use super::change::deed;
-use super::documents::Running;
+use super::documents::{Place, Running};
 use super::recover::{parent, started};
 use super::{Act, Passage, StartsPrograms};
 use crate::{Control, ControlError, kept};
@@ -73,10 +73,13 @@ impl Control {
             let visitor = running.visitor.as_ref();
             running.is_here() && visitor.is_some_and(|it| above.contains(&it.process))
         };
-        let mut sessions: Vec<SessionId> = recent
-            .into_iter()
-            .filter(is_above)
+        let places: Vec<Place> = store.read(|sql| kept::newest(sql, LOOKED_AT))?;
+        let began_above = |place: &Place| place.process.is_some_and(|it| above.contains(&it));
+        let begun = places.into_iter().filter(began_above);
+        let running = recent.into_iter().filter(is_above);
+        let mut sessions: Vec<SessionId> = running
             .map(|running| running.session_id)
+            .chain(begun.map(|place| place.session_id))
             .collect();
         sessions.dedup();
         Ok(sessions)

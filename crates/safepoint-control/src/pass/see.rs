@@ -446,6 +446,7 @@ fn start_of_agent(understood: Understanding, program: &Opened) -> Understanding 
     Understanding {
         commands: understood.commands,
         deeds: std::iter::once(start).chain(control).collect(),
+        assigned: understood.assigned,
     }
 }
 

@@ -92,6 +92,7 @@ impl Bench<'_> {
         if let Some(place) = &place
             && self.control.is_current(&place.session_id, &engine)?
         {
+            self.note_process(place, entering.visitor.as_ref())?;
             return Ok((place.session_id.clone(), None));
         }
         // A client that is new here goes on where the last one was: new sessions are no way
@@ -126,6 +127,30 @@ impl Bench<'_> {
             None => root,
             Some(visitor) => format!("client:{}/{}:{root}", visitor.client, visitor.session),
         }
+    }
+
+    /// A client that takes up its session again is another process.
+    fn note_process(&self, place: &Place, visitor: Option<&Visitor>) -> Result<(), ControlError> {
+        let process = self.process_of(visitor);
+        if process.is_none() || process == place.process {
+            return Ok(());
+        }
+        let place = Place {
+            process,
+            ..place.clone()
+        };
+        self.control.trail.write(Durability::Async, |writing| {
+            match kept::get::<Place>(writing.sql(), &place.workspace)? {
+                Some(there) if there.session_id == place.session_id => kept::put(writing, &place),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// The process of a client on this machine.
+    fn process_of(&self, visitor: Option<&Visitor>) -> Option<(u32, u64)> {
+        let visitor = visitor.filter(|_| self.site.is_none());
+        visitor.map(|visitor| visitor.process)
     }
 
     /// What names the session of the last client that was new here.
@@ -211,6 +236,7 @@ impl Bench<'_> {
             workspace: id.to_owned(),
             session_id: session.clone(),
             earlier,
+            process: self.process_of(visitor),
             time: now,
         };
         self.control.trail.write(Durability::Async, |writing| {

@@ -20,6 +20,9 @@ const SHOWN_WHOLE: usize = 64 << 10;
 /// So many of the first bytes are shown of what is longer.
 const SHOWN: usize = 4 << 10;
 
+/// What a line may set and still only call us: what it says is a secret of the caller's own.
+const TOKEN: &str = "SAFEPOINT_TOKEN";
+
 /// Our own MCP server: what its tools do passes here again, one by one.
 const OURS: &str = "safepoint";
 
@@ -33,12 +36,14 @@ impl Programs for AllThere {
 }
 
 impl Passage<'_> {
-    /// What a client's call would do, and exactly what it is.
+    /// What a client's call would do, and exactly what it is. `own_tools` are those of our own
+    /// server, where the client may have it; any other tool of that name is anybody's.
     pub fn tool(
         &self,
         heard: &Heard,
         call: &Call,
         variables: &[(OsString, OsString)],
+        own_tools: &[&str],
     ) -> Result<Act, ControlError> {
         let search = Search::new(variables);
         let around = |programs, directory| Surroundings {
@@ -114,12 +119,14 @@ impl Passage<'_> {
                     "what a sub-agent does passes here, one by one",
                 )
             }),
-            Tool::Mcp { server, tool } if server == OURS => deeds.push(deed(
-                &of_server(server, tool),
-                SideEffect::Exec,
-                Undo::NotNeeded,
-                "it passes here itself",
-            )),
+            Tool::Mcp { server, tool } if server == OURS && own_tools.contains(&tool.as_str()) => {
+                deeds.push(deed(
+                    &of_server(server, tool),
+                    SideEffect::Exec,
+                    Undo::NotNeeded,
+                    "it passes here itself",
+                ));
+            }
             Tool::Mcp { server, tool } => deeds.push(any_deed(server, tool)),
             Tool::Own => {}
             Tool::Unknown => deeds.push(deed(
@@ -153,6 +160,7 @@ impl Act {
 
 impl Passage<'_> {
     /// The commands of a line that calls `program` and does nothing else, each as its words.
+    /// One that sets variables is none: they may say what the program works on.
     pub fn only_calls(
         &self,
         program: &Path,
@@ -172,25 +180,43 @@ impl Passage<'_> {
             let harmless = matches!(deed.action.as_str(), "process.exec" | "file.read");
             harmless && deed.touches.is_empty() && deed.hosts.is_empty()
         };
+        if understood.assigned.iter().any(|name| name != TOKEN) {
+            return None;
+        }
         let deeds = &understood.deeds;
         if deeds.len() != understood.commands.len() || !deeds.iter().all(asks) {
             return None;
         }
-        let program = std::fs::canonicalize(program).ok()?;
         let mut calls = Vec::new();
         for command in understood.commands {
             let words: Vec<String> = command.into_iter().collect::<Option<_>>()?;
-            let found = match search.find(words.first()?, directory) {
-                Program::System(path) | Program::Other(path) => path,
-                Program::Missing => return None,
-            };
-            if std::fs::canonicalize(found).ok()? != program {
+            if !leads_to(words.first()?, program, directory, &search) {
                 return None;
             }
             calls.push(words);
         }
         Some(calls)
     }
+}
+
+/// Whether a name means this program, started in `directory` under these variables.
+pub fn means_program(
+    name: &str,
+    program: &Path,
+    directory: &Path,
+    variables: &[(OsString, OsString)],
+) -> bool {
+    leads_to(name, program, directory, &Search::new(variables))
+}
+
+fn leads_to(name: &str, program: &Path, directory: &Path, search: &Search) -> bool {
+    let found = match search.find(name, directory) {
+        Program::System(path) | Program::Other(path) => path,
+        Program::Missing => return false,
+    };
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let found = real(&found);
+    found.is_some() && found == real(program)
 }
 
 fn of_deeds(deeds: Vec<Deed>) -> Understanding {

@@ -7,7 +7,7 @@ use std::process::Command;
 use safepoint_authority::{Deed, NamedPath, Undo};
 use safepoint_clients::Ended;
 use safepoint_gates::Resolution;
-use safepoint_model::{ActionId, SessionId, Timestamp, json as strict};
+use safepoint_model::{ActionId, SessionId, json as strict};
 use safepoint_state::path::TreePath;
 use safepoint_state::{Changed, Company, Errand, Share, StateError};
 use safepoint_store::{Durability, fault};
@@ -52,15 +52,18 @@ pub struct Performing {
     pub client: Option<String>,
     /// The workspace it works in.
     pub workspace: PathBuf,
-    /// When it was let through.
-    pub since: Timestamp,
+}
+
+/// Whether a program of this name only passes on what others say.
+pub fn is_between(name: &str) -> bool {
+    BETWEEN.contains(&name)
 }
 
 /// The process of the client that has started us, through shells or not.
 pub fn client_process() -> (u32, u64) {
     let mut process = parent(std::process::id()).unwrap_or(1);
     while let Ok(name) = std::fs::read_to_string(format!("/proc/{process}/comm"))
-        && BETWEEN.contains(&name.trim_end())
+        && is_between(name.trim_end())
         && let Some(above) = parent(process).filter(|above| *above > 1)
     {
         process = above;
@@ -187,6 +190,17 @@ impl Passage<'_> {
         Ok(given_up)
     }
 
+    /// Whether a tool of this client's session goes on that the client waits for.
+    pub fn waits_for_tool(&self, visitor: &Visitor) -> Result<bool, ControlError> {
+        let open = self.open_here()?;
+        let is_waited_for = |running: &Running| {
+            running.visitor.as_ref().is_some_and(|it| {
+                it.client == visitor.client && it.session == visitor.session && !it.in_background
+            })
+        };
+        Ok(open.iter().any(is_waited_for))
+    }
+
     /// For whom a line is about to be run behind the fence.
     pub fn performing(&self, action: &ActionId) -> Result<Performing, ControlError> {
         let store = self.control.trail.store();
@@ -198,7 +212,6 @@ impl Passage<'_> {
             session_id: running.session_id,
             client: running.visitor.map(|visitor| visitor.client),
             workspace: running.workspace.into(),
-            since: running.time,
         })
     }
 

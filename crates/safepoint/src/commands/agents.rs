@@ -19,15 +19,39 @@ pub(crate) const WORKS_SINCE: &str = "SAFEPOINT_WORKS_SINCE";
 /// What an agent is called whose program nobody knows: one that `run` keeps.
 pub(crate) const KEPT_AGENT: &str = "1";
 
-/// Options that name a file, a place, a store or a session: behind them an agent could reach
-/// what its fence keeps from it.
-const REACHING_OPTIONS: [&str; 6] = [
+/// The workspace that a client speaks of whose hooks are served for `run`.
+pub(crate) const HOOK_ROOT: &str = "SAFEPOINT_HOOK_ROOT";
+
+/// Set for what `run` serves to the agent that it keeps: sessions of the agent's client are its own.
+pub(crate) const KEPT_BY_RUN: &str = "SAFEPOINT_KEPT";
+
+/// Options that name a file, a place, a store or a session, or widen what is looked at: behind
+/// them an agent could reach what its fence keeps from it.
+const REACHING_OPTIONS: [&str; 7] = [
+    "--all-workspaces",
     "--identity",
     "--into",
     "--key",
     "--out",
     "--session",
     "--store",
+];
+
+/// Arguments whose values are words for people, or paths in the workspace: `@` has no meaning
+/// in them. In all others it may begin the name of a file that is read.
+const PLAIN_ARGUMENTS: [(&str, &str); 12] = [
+    ("checkpoint", "reason"),
+    ("checkpoint", "scope"),
+    ("diff", "paths"),
+    ("exec", "objective"),
+    ("log", "paths"),
+    ("audit", "scope"),
+    ("mutate", "target"),
+    ("mutate", "verify"),
+    ("rollback", "paths"),
+    ("rollback", "reason"),
+    ("session ask", "topic"),
+    ("trail note", "text"),
 ];
 
 /// Why a command is not run for an agent.
@@ -50,7 +74,7 @@ impl AgentRefusal {
                  hint: `safepoint help` lists the commands; ask a person for what only operators do\n"
             }
             Self::Argument => {
-                "error: this is not for agents: an argument names a file, a store or a session\n\
+                "error: this is not for agents: an argument names a file, a store, a session or other workspaces\n\
                  hint: give the value itself, or `-` and the value on standard input\n"
             }
             Self::Directory => {
@@ -73,14 +97,12 @@ pub(crate) fn check_agent_call(
     let Ok(cli) = Cli::try_parse_from(all()) else {
         return Ok(());
     };
-    let name = command_name(all());
-    let name: Vec<&str> = name.iter().map(String::as_str).collect();
-    match agent_command(&name) {
-        Some(command) if command.reach == AgentReach::Outside => {}
+    match reach_of(all()) {
+        Some(AgentReach::Outside) => {}
         _ => return Err(AgentRefusal::Command),
     }
     let mut ours = words.iter().take_while(|word| *word != "--");
-    if ours.any(|word| names_file(&word.to_string_lossy())) {
+    if ours.any(|word| reaches_out(&word.to_string_lossy())) || names_file(all()) {
         return Err(AgentRefusal::Argument);
     }
     let place = match &cli.global.directory {
@@ -93,36 +115,67 @@ pub(crate) fn check_agent_call(
     }
 }
 
-fn names_file(word: &str) -> bool {
+/// Whether a command line, with the name of the program, is one for agents that runs where it is
+/// called.
+pub(crate) fn runs_inside(words: &[OsString]) -> bool {
+    reach_of(words.iter().cloned()) == Some(AgentReach::Inside)
+}
+
+/// Where a command line runs that an agent calls; `None` if it is not for agents.
+fn reach_of(words: impl Iterator<Item = OsString>) -> Option<AgentReach> {
+    let (name, _) = command_of(words)?;
+    let name: Vec<&str> = name.iter().map(String::as_str).collect();
+    agent_command(&name).map(|command| command.reach)
+}
+
+fn reaches_out(word: &str) -> bool {
     let reaching = |option: &str| {
         word.strip_prefix(option)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
     };
+    REACHING_OPTIONS.iter().any(|it| reaching(it))
+}
+
+/// Whether a value is the name of a file that would be read: `@FILE` or `NAME=@FILE`, but not a
+/// value that has `=@` in it.
+fn names_file(words: impl Iterator<Item = OsString>) -> bool {
+    let Some((name, matches)) = command_of(words) else {
+        return false;
+    };
+    let name = name.join(" ");
     let is_name = |name: &str| {
         let plain = |c: char| c.is_alphanumeric() || "._-/=".contains(c);
         name.chars().all(plain)
     };
-    // `@FILE`, `NAME=@FILE` and `--option=NAME=@FILE`, but not a value that has `=@` in it.
-    let is_file = match word.split_once('@') {
+    let is_file = |word: &str| match word.split_once('@') {
         Some(("", rest)) => rest != "-",
         Some((name, _)) => name.ends_with('=') && is_name(name),
         None => false,
     };
-    is_file || REACHING_OPTIONS.iter().any(|it| reaching(it))
+    let may_be_file = |id: &str| {
+        // What is run is judged where it runs.
+        !PLAIN_ARGUMENTS.contains(&(name.as_str(), id))
+            && (name.as_str(), id) != ("exec", "command")
+    };
+    matches
+        .ids()
+        .filter(|id| may_be_file(id.as_str()))
+        .any(|id| {
+            let values = matches.try_get_raw(id.as_str()).ok().flatten();
+            values.is_some_and(|mut values| values.any(|it| is_file(&it.to_string_lossy())))
+        })
 }
 
-/// The words of the command that a command line names, such as `session`, `answer`.
-fn command_name(words: impl Iterator<Item = OsString>) -> Vec<String> {
+/// The words of the command that a command line names, such as `session`, `answer`, and what is
+/// given to it.
+fn command_of(words: impl Iterator<Item = OsString>) -> Option<(Vec<String>, clap::ArgMatches)> {
     let mut name = Vec::new();
-    let Ok(matches) = crate::command_line().try_get_matches_from(words) else {
-        return name;
-    };
-    let mut matches = &matches;
-    while let Some((word, below)) = matches.subcommand() {
-        name.push(word.to_owned());
+    let mut matches = crate::command_line().try_get_matches_from(words).ok()?;
+    while let Some((word, below)) = matches.remove_subcommand() {
+        name.push(word);
         matches = below;
     }
-    name
+    Some((name, matches))
 }
 
 #[cfg(test)]
@@ -143,6 +196,10 @@ mod tests {
     fn au_04_what_is_run_for_agents_keeps_to_their_list_and_their_workspace() {
         for line in [
             "checkpoint --reason x=@y",
+            "checkpoint --reason @alice @types/x",
+            "trail note @bob",
+            "diff chk_1 -- @types",
+            "exec -- npm install @types/node",
             "-C /usr rollback chk_1 --json",
             "-C .. log",
             "mutate a --checkpoint chk_1 --operation {\"content\":\"a=@b\"}",
@@ -151,16 +208,13 @@ mod tests {
             "session answer ses_1 gate --answers {}",
             "log --nonsense",
         ] {
-            let expected = match line.contains("=@y") {
-                true => Err(AgentRefusal::Argument),
-                false => Ok(()),
-            };
-            assert_eq!(checked(line), expected, "{line}");
+            assert_eq!(checked(line), Ok(()), "{line}");
         }
         for line in [
             "gc",
             "operator add me",
             "session start",
+            "hook claude-code",
             "doctor",
             "install codex",
         ] {
@@ -172,6 +226,10 @@ mod tests {
             "checkpoint --state a=@/etc/passwd",
             "rollback chk_1 --identity key",
             "exec --session ses_2 -- ls",
+            "session input ses_1 @/etc/passwd",
+            "session answer ses_1 gate --answers=@/etc/passwd",
+            "log --all-workspaces",
+            "list --all-workspaces",
         ] {
             assert_eq!(checked(line), Err(AgentRefusal::Argument), "{line}");
         }
@@ -235,7 +293,7 @@ mod tests {
                     let read = safepoint_state::mutate::operation::read(operation.as_bytes());
                     assert!(operation == "-" || read.is_ok(), "{operation}: {read:?}");
                 }
-                taught.extend(command_name(all()).first().cloned());
+                taught.extend(command_of(all()).and_then(|it| it.0.first().cloned()));
             }
         }
         for command in [

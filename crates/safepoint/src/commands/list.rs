@@ -125,7 +125,7 @@ impl Listed {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let workspace = match arguments.all_workspaces {
+    let workspace = match context.looks_everywhere(arguments.all_workspaces)? {
         true => None,
         false => Some(context.workspace()?.root),
     };

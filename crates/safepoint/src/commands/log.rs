@@ -64,7 +64,7 @@ struct ActionDocument {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let (place, found, state) = match arguments.all_workspaces {
+    let (place, found, state) = match context.looks_everywhere(arguments.all_workspaces)? {
         true => {
             let state = context.state()?;
             (None, state.all_actions(arguments.limit)?, state)

@@ -2,16 +2,21 @@
 //! `env:VARIABLE` for a database whose address is in the environment.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use safepoint_database::{Address, DatabaseError};
 use safepoint_model::yaml;
 use safepoint_state::{StateError, Subject, WantedPart};
+use safepoint_store::Location;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::context::{Context, real_path};
 use crate::error::CliError;
+
+/// Where a server listens that names no other port.
+const POSTGRES_PORT: u16 = 5432;
 
 /// A scope, sorted into what is in the workspace and what is not.
 pub(super) struct Chosen {
@@ -51,13 +56,62 @@ pub(super) fn subject(context: &Context, text: &str) -> Result<Option<Subject>, 
     }
     if Address::is_meant(text) {
         let address = Address::parse(text, &here(context)).map_err(refused)?;
-        keep_agent_inside(context, &address)?;
+        check_place(context, &address)?;
         return Ok(Some(Subject::Database {
             address,
             variable: None,
         }));
     }
     Ok(None)
+}
+
+/// Refuses databases that are ours, to everybody, and those that an agent may not name.
+fn check_place(context: &Context, address: &Address) -> Result<(), CliError> {
+    if is_our_own(context, address)? {
+        return Err(CliError::Invalid {
+            message: "that is where Safepoint keeps its own record".to_owned(),
+            suggestion: "it is changed by Safepoint's commands alone; name a database of your work",
+        });
+    }
+    keep_agent_inside(context, address)
+}
+
+/// Whether a database lies where Safepoint keeps what is its own, by whatever name or link.
+fn is_our_own(context: &Context, address: &Address) -> Result<bool, CliError> {
+    let store = &context.settings.store.value;
+    if let Some(file) = address.file() {
+        let real = real_path(file);
+        let places = context.guarded_places(&context.workspace()?.root);
+        let same_file = |one: &Path, other: &Path| {
+            let id = |path: &Path| std::fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
+            id(one).is_some_and(|one| id(other) == Some(one))
+        };
+        let is_inside = |place: &PathBuf| real.starts_with(place) || file.starts_with(place);
+        let files = context.store_files();
+        return Ok(places.iter().any(is_inside) || files.iter().any(|it| same_file(it, &real)));
+    }
+    let Location::Postgres(text) = store else {
+        return Ok(false);
+    };
+    let Ok((ours, _)) = Address::parse_with_password(text, &here(context)) else {
+        return Ok(false);
+    };
+    let place = |address: &Address| {
+        let server = address.server()?;
+        let is_here = matches!(server.host.as_str(), "" | "localhost" | "127.0.0.1" | "::1")
+            || server.host.starts_with('/');
+        let host = match is_here {
+            true => String::new(),
+            false => server.host.clone(),
+        };
+        Some((
+            host,
+            server.port.unwrap_or(POSTGRES_PORT),
+            server.name.clone(),
+        ))
+    };
+    let is_same = place(address).is_some() && place(address) == place(&ours);
+    Ok(is_same && address.engine() == ours.engine())
 }
 
 /// An agent names no database file outside its workspace: its fence keeps it from writing there,
@@ -87,6 +141,7 @@ fn from_variable(context: &Context, text: &str) -> Result<Subject, CliError> {
     })?;
     let whole = format!("{}{only}", value.split('#').next().unwrap_or_default());
     let (address, _) = Address::parse_with_password(&whole, &here(context)).map_err(refused)?;
+    check_place(context, &address)?;
     Ok(Subject::Database {
         address,
         variable: Some(name.to_owned()),

@@ -7,7 +7,7 @@ use safepoint_fence::Listener;
 use safepoint_model::ActionId;
 
 use super::passing::{Flags, Room};
-use super::run::{Broker, BrokerClient};
+use super::run::{Broker, BrokerClient, Keeper};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -33,8 +33,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<ExitCo
         session: leave.session_id,
         agent: leave.client.unwrap_or_else(|| "1".to_owned()),
         root: leave.workspace,
-        since: leave.since,
+        // A person edits beside it: what nobody has told of yet may be theirs.
+        since: None,
         mode: None,
+        keeper: Keeper::Perform,
     };
     let broker = Broker::new(context, client);
     // Through this socket the line calls `safepoint`. Without it the line runs all the same.

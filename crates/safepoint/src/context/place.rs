@@ -218,6 +218,18 @@ impl Context {
         self.environment.path("SAFEPOINT_AGENT").is_some()
     }
 
+    /// Whether all workspaces are looked at, if that is asked for: by no agent, whose own is the
+    /// one that it works in.
+    pub(crate) fn looks_everywhere(&self, asked: bool) -> Result<bool, CliError> {
+        match asked && self.is_agent() {
+            true => Err(CliError::Invalid {
+                message: "an agent sees the workspace that it works in".to_owned(),
+                suggestion: "leave out `--all-workspaces`",
+            }),
+            false => Ok(asked),
+        }
+    }
+
     /// Whether a directory was named with `-C`.
     pub(crate) fn names_directory(&self) -> bool {
         self.directory_is_named

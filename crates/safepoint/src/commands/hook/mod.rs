@@ -18,7 +18,8 @@ use safepoint_clients::{Client, Heard, Reply, answer, hear, settings};
 use safepoint_model::Span;
 
 use crate::cli::{Cli, Command, Global};
-use crate::context::Context;
+use crate::commands::agents::HOOK_ROOT;
+use crate::context::{Context, real_path};
 use crate::error::CliError;
 use crate::world::Environment;
 
@@ -121,12 +122,30 @@ fn attend(
 ) -> Result<Reply, CliError> {
     let start = project(heard);
     let mut context = Context::of_agent(global, &start, heard.client.name())?;
+    refuse_elsewhere(&context, [&start, &heard.directory])?;
     let wait = Duration::from_micros(context.settings.hook_wait.value.as_micros());
     answering.may_take(arguments.patience(wait));
     context.recover()?;
     let reply = visit::Visit::new(&mut context, arguments, heard).reply()?;
     context.console.flush()?;
     Ok(reply)
+}
+
+/// What `run` keeps in a workspace speaks of no other.
+fn refuse_elsewhere(context: &Context, places: [&PathBuf; 2]) -> Result<(), CliError> {
+    let Some(root) = context.environment.path(HOOK_ROOT) else {
+        return Ok(());
+    };
+    match places
+        .iter()
+        .all(|place| real_path(place).starts_with(&root))
+    {
+        true => Ok(()),
+        false => Err(CliError::Invalid {
+            message: format!("this client works in `{}`", root.display()),
+            suggestion: "`safepoint run` keeps it there",
+        }),
+    }
 }
 
 /// The directory of the project: some clients say where they are, which changes, and tell

@@ -4,14 +4,14 @@ use clap::Parser;
 use safepoint_authority::DenialCode;
 use safepoint_clients::{Call, Client, Event, Heard, Reply, Tool};
 use safepoint_control::ControlError;
-use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor};
+use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor, means_program};
 use safepoint_gates::Resolution;
 use safepoint_model::{Digest, SessionId};
 use safepoint_state::Company;
 
 use super::{Arguments, reason};
-use crate::cli::Cli;
-use crate::commands::agents::check_agent_call;
+use crate::cli::{Cli, Command};
+use crate::commands::agents::{HOOK_ROOT, check_agent_call};
 use crate::commands::passing::{Flags, Room};
 use crate::commands::session::deliver;
 use crate::commands::waiting::{Asked, StopSignals, Waited, wait_until};
@@ -67,7 +67,9 @@ impl<'a> Visit<'a> {
         if self.is_our_own(&passage, call) {
             return self.own_call(&room, &flags, call);
         }
-        let mut act = passage.tool(self.heard, call, &self.context.environment.variables())?;
+        let own_tools = self.own_tools(&passage);
+        let variables = self.context.environment.variables();
+        let mut act = passage.tool(self.heard, call, &variables, &own_tools)?;
         if let Act::Tool { line, .. } = &mut act
             && (passage.is_within || !self.can_run_instead(call))
         {
@@ -161,6 +163,7 @@ impl<'a> Visit<'a> {
     fn begin(&mut self) -> Result<Reply, CliError> {
         let flags = self.flags();
         let room = self.room(&flags)?;
+        self.refuse_inside_call(&room)?;
         let passage = room.passage();
         passage.recover()?;
         let (session, begun) = self.session(&room, &flags)?;
@@ -215,6 +218,7 @@ impl<'a> Visit<'a> {
     fn end(&mut self) -> Result<Reply, CliError> {
         let flags = self.flags();
         let room = self.room(&flags)?;
+        self.refuse_inside_call(&room)?;
         room.passage().give_up_on(&self.nobody(), true)?;
         let (session, _) = self.session(&room, &flags)?;
         match room.passage().close(&session) {
@@ -222,6 +226,27 @@ impl<'a> Visit<'a> {
                 Ok(Reply::Pass { context: None })
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The tools of our own MCP server; none where the settings of the project start another
+    /// program under its name.
+    fn own_tools(&self, passage: &Passage<'_>) -> Vec<&'static str> {
+        let file = safepoint_clients::settings::server_place(&passage.workspace.root);
+        let named = match std::fs::read_to_string(file) {
+            Ok(text) => safepoint_clients::settings::named_server(&text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(_) => Some(String::new()),
+        };
+        let is_ours = |program: String| {
+            let variables = self.context.environment.variables();
+            let here = &self.heard.directory;
+            let ours = crate::world::this_program();
+            ours.is_ok_and(|ours| means_program(&program, &ours, here, &variables))
+        };
+        match named.is_none_or(is_ours) {
+            true => crate::commands::mcp::tool_names(),
+            false => Vec::new(),
         }
     }
 
@@ -239,9 +264,12 @@ impl<'a> Visit<'a> {
         let variables = self.context.environment.variables();
         let calls = passage.only_calls(&program, line, here, &variables);
         let root = &passage.workspace.root;
+        // Where the line cannot say whose it is, what takes work back or changes it is judged.
+        let is_marked = passage.is_within || self.can_run_instead(call);
         let mine = |words: &Vec<String>| {
             let rest: Vec<std::ffi::OsString> = words.iter().skip(1).map(Into::into).collect();
-            Cli::try_parse_from(words).is_ok() && check_agent_call(&rest, root, here).is_ok()
+            Cli::try_parse_from(words).is_ok_and(|cli| is_marked || !needs_mark(&cli.command))
+                && check_agent_call(&rest, root, here).is_ok()
         };
         calls.is_some_and(|calls| calls.iter().all(mine))
     }
@@ -262,6 +290,21 @@ impl<'a> Visit<'a> {
             line: format!("export SAFEPOINT_AGENT={client} SAFEPOINT_SESSION={session}; {line}"),
             context,
         })
+    }
+
+    /// Behind the fence of `run` an agent can call `safepoint hook` as its client does. A client
+    /// neither begins nor ends a session while it waits for a tool of it.
+    fn refuse_inside_call(&self, room: &Room) -> Result<(), CliError> {
+        if self.context.environment.path(HOOK_ROOT).is_none() {
+            return Ok(());
+        }
+        match room.passage().waits_for_tool(&self.nobody())? {
+            false => Ok(()),
+            true => Err(CliError::Invalid {
+                message: "a tool of this session still runs".to_owned(),
+                suggestion: "a client begins and ends sessions between its tools",
+            }),
+        }
     }
 
     /// Everything for the workspace in which this client's session began: one that goes
@@ -333,6 +376,18 @@ impl<'a> Visit<'a> {
             process: safepoint_control::pass::client_process(),
         }
     }
+}
+
+/// Whether what a command may do depends on whether an agent or a person calls it.
+fn needs_mark(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Rollback(_)
+            | Command::Undo(_)
+            | Command::Redo(_)
+            | Command::Mutate(_)
+            | Command::Exec(_)
+    )
 }
 
 /// This client, in this call. Clients without a name for a call are told apart by what it is.

@@ -28,6 +28,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::child::AGENT;
 use self::child::{Ran, Runner};
+pub(crate) use self::notes::names as tool_names;
 use crate::cli::Global;
 use crate::commands::form::{Given, Naming};
 use crate::commands::passing::{Flags, Room};

@@ -10,6 +10,11 @@ pub(super) fn notes() -> Vec<ToolNote> {
     TOOLS.iter().map(note).collect()
 }
 
+/// The names of all tools.
+pub(crate) fn names() -> Vec<&'static str> {
+    TOOLS.iter().map(|tool| tool.form.name).collect()
+}
+
 fn note(tool: &Tool) -> ToolNote {
     ToolNote {
         name: tool.form.name.to_owned(),

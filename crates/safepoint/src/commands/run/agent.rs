@@ -19,7 +19,7 @@ use safepoint_model::{Exit, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Arguments, Broker, BrokerClient, broker};
+use super::{Arguments, Broker, BrokerClient, Keeper, broker};
 use crate::commands::agents::KEPT_AGENT;
 use crate::commands::passing::{self, DenialReply, Flags, Room};
 use crate::commands::{exec, notify};
@@ -179,12 +179,33 @@ fn attend(
     };
     let client = BrokerClient {
         session: session.clone(),
-        agent: KEPT_AGENT.to_owned(),
+        agent: agent_name(agent),
         root: room.workspace.root.clone(),
-        since: room.state.now(),
+        since: Some(room.state.now()),
         mode: flags.mode_word(),
+        keeper: Keeper::Run,
     };
     Broker::new(context, client).serve_during(listener, |socket| work(command, Some(socket)))
+}
+
+/// What the trail calls an agent: the name of its program.
+fn agent_name(agent: &[String]) -> String {
+    let program = agent.first().map(Path::new).and_then(Path::file_name);
+    let name = program.map(|name| name.to_string_lossy().into_owned());
+    let plain = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
+        true => c,
+        false => '_',
+    };
+    let name: String = name
+        .unwrap_or_default()
+        .chars()
+        .take(60)
+        .map(plain)
+        .collect();
+    match name.is_empty() {
+        true => KEPT_AGENT.to_owned(),
+        false => name,
+    }
 }
 
 fn command(context: &Context, agent: &[String], session: &SessionId) -> Result<Command, CliError> {

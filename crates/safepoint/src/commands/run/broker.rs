@@ -2,18 +2,22 @@
 //! it is a command for agents.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Parser;
+use safepoint_control::pass::is_between;
 use safepoint_fence::{Call, Listener};
 use safepoint_model::{Exit, SessionId, Timestamp};
 
 use crate::cli::{Cli, Command};
-use crate::commands::agents::{WORKS_SINCE, check_agent_call};
+use crate::commands::agents::{
+    AgentRefusal, HOOK_ROOT, KEPT_BY_RUN, WORKS_SINCE, check_agent_call, runs_inside,
+};
 use crate::context::Context;
 use crate::world::Environment;
 
@@ -27,7 +31,8 @@ pub(crate) fn hand_over(arguments: &[OsString]) -> Option<ExitCode> {
         return out_of_reach(&environment, arguments);
     };
     // What a server is asked for is handed over, one by one; it has nothing to hide in itself.
-    if Cli::try_parse_from(arguments).is_ok_and(|cli| matches!(cli.command, Command::Mcp(_))) {
+    let is_server = |cli: Cli| matches!(cli.command, Command::Mcp(_));
+    if Cli::try_parse_from(arguments).is_ok_and(is_server) || runs_inside(arguments) {
         return None;
     }
     let words = arguments.get(1..).unwrap_or_default();
@@ -66,12 +71,13 @@ fn out_of_reach(environment: &Environment, arguments: &[OsString]) -> Option<Exi
         ];
         words.iter().any(|known| word == known)
     };
-    if arguments.iter().skip(1).any(needs_no_store) {
+    if arguments.iter().skip(1).any(needs_no_store) || runs_inside(arguments) {
         return None;
     }
     eprintln!(
         "error: Safepoint's store is hidden from what `safepoint exec` runs\n\
-         hint: start the agent with `safepoint run -- AGENT`: inside, `safepoint` works"
+         hint: call `safepoint` in a line of its own, without `exec`; where a person starts the agent \
+         with `safepoint run -- AGENT`, it works inside"
     );
     Some(match crate::commands::hook::is_meant(arguments) {
         true => ExitCode::from(2),
@@ -88,16 +94,29 @@ pub(crate) struct BrokerClient {
     /// The workspace: nothing is done for the agent elsewhere.
     pub(crate) root: PathBuf,
     /// Since when what changes in the workspace, and nobody else is known to have changed, is
-    /// its own work.
-    pub(crate) since: Timestamp,
+    /// its own work; `None` where only what is known to be its own is.
+    pub(crate) since: Option<Timestamp>,
     /// When a person is asked before what the agent does, where `run` was told.
     pub(crate) mode: Option<&'static str>,
+    /// Whether a client lives behind the fence, whose hooks are served.
+    pub(crate) keeper: Keeper,
+}
+
+/// What keeps the fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    /// `run`: an agent program with all that belongs to it.
+    Run,
+    /// `perform`: one line of an agent whose client lives outside.
+    Perform,
 }
 
 /// Runs what the agent behind the fence asks for, if it is on the list for agents.
 pub(crate) struct Broker {
     client: BrokerClient,
     store: Option<String>,
+    /// The programs that have called a hook so far.
+    hook_callers: Mutex<Vec<HookCaller>>,
 }
 
 /// The variable that says when a person is asked.
@@ -108,6 +127,7 @@ impl Broker {
         Self {
             client,
             store: context.store_given.clone(),
+            hook_callers: Mutex::new(Vec::new()),
         }
     }
 
@@ -127,7 +147,10 @@ impl Broker {
 
     /// Runs it outside the fence, with its own streams, and says how it ended.
     fn answer(&self, call: Call) -> u8 {
-        let checked = check_agent_call(&call.arguments, &self.client.root, &call.directory);
+        let checked = match is_hook(&call.arguments) {
+            true => self.check_hook(&call),
+            false => check_agent_call(&call.arguments, &self.client.root, &call.directory),
+        };
         if let Err(refusal) = checked {
             tell(&call, refusal.message());
             return Exit::Identity as u8;
@@ -141,6 +164,40 @@ impl Broker {
         }
     }
 
+    /// Whether a hook is called by a client that `run` keeps. What a client has started calls
+    /// hooks only to speak for it. That is told by who has called one before: a client speaks
+    /// when its session begins, before any tool of it.
+    fn check_hook(&self, call: &Call) -> Result<(), AgentRefusal> {
+        if self.client.keeper != Keeper::Run {
+            return Err(AgentRefusal::Command);
+        }
+        let chain = safepoint_fence::ancestors(call.peer.pid);
+        let above: Vec<HookCaller> = chain.iter().skip(1).map(HookCaller::of).collect();
+        let caller = above.iter().position(|it| !it.is_shell);
+        let Some((place, caller)) = caller.and_then(|at| Some((at, above.get(at)?))) else {
+            return Err(AgentRefusal::Command);
+        };
+        let mut known = self
+            .hook_callers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.retain(HookCaller::is_alive);
+        if known.contains(caller) {
+            return Ok(());
+        }
+        // A process that a client gives its hooks to is the same program, without a shell between.
+        let mut between_is_shell = false;
+        for one in above.iter().skip(place + 1) {
+            let is_itself = one.program.is_some() && one.program == caller.program;
+            if known.contains(one) && (between_is_shell || !is_itself) {
+                return Err(AgentRefusal::Command);
+            }
+            between_is_shell |= one.is_shell;
+        }
+        known.push(caller.clone());
+        Ok(())
+    }
+
     fn run(&self, call: &Call) -> std::io::Result<u8> {
         // The file that runs now, whatever lies under its name.
         #[expect(
@@ -149,15 +206,30 @@ impl Broker {
         )]
         let mut command = Process::new("/proc/self/exe");
         command
+            .arg0("safepoint")
             .args(&call.arguments)
             .current_dir(&call.directory)
             .env_remove("SAFEPOINT_BROKER")
             .env("SAFEPOINT_SESSION", self.client.session.as_str())
             .env("SAFEPOINT_AGENT", &self.client.agent)
-            .env(WORKS_SINCE, self.client.since.to_string())
             .stdin(Stdio::from(call.stdin.try_clone()?))
             .stdout(Stdio::from(call.stdout.try_clone()?))
             .stderr(Stdio::from(call.stderr.try_clone()?));
+        match self.client.since {
+            Some(since) => command.env(WORKS_SINCE, since.to_string()),
+            None => command.env_remove(WORKS_SINCE),
+        };
+        match self.client.keeper {
+            Keeper::Run => {
+                command.env(KEPT_BY_RUN, "1");
+            }
+            Keeper::Perform => {
+                command.env_remove(KEPT_BY_RUN);
+            }
+        }
+        if is_hook(&call.arguments) {
+            command.env(HOOK_ROOT, &self.client.root);
+        }
         if let Some(store) = &self.store {
             command.env("SAFEPOINT_STORE", store);
         }
@@ -179,6 +251,42 @@ impl Broker {
             }
         }
     }
+}
+
+/// A program that calls a hook, or one above it.
+#[derive(Clone, Debug)]
+struct HookCaller {
+    process: safepoint_fence::Process,
+    /// The file that it runs.
+    program: Option<PathBuf>,
+    is_shell: bool,
+}
+
+impl PartialEq for HookCaller {
+    fn eq(&self, other: &Self) -> bool {
+        self.process.is_same(&other.process)
+    }
+}
+
+impl HookCaller {
+    fn of(process: &safepoint_fence::Process) -> Self {
+        let name = process.name.to_string_lossy();
+        Self {
+            program: std::fs::read_link(format!("/proc/{}/exe", process.pid)).ok(),
+            is_shell: is_between(&name),
+            process: process.clone(),
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        let now = safepoint_fence::Process::look(self.process.pid);
+        now.is_some_and(|now| now.is_same(&self.process) && !now.has_ended())
+    }
+}
+
+fn is_hook(words: &[OsString]) -> bool {
+    let all = std::iter::once(OsString::from("safepoint")).chain(words.iter().cloned());
+    Cli::try_parse_from(all).is_ok_and(|cli| matches!(cli.command, Command::Hook(_)))
 }
 
 fn tell(call: &Call, text: &str) {

@@ -4,7 +4,7 @@ pub(crate) mod agent;
 mod broker;
 pub(crate) mod workflow;
 
-pub(crate) use broker::{Broker, BrokerClient, hand_over};
+pub(crate) use broker::{Broker, BrokerClient, Keeper, hand_over};
 
 use safepoint_model::Exit;
 

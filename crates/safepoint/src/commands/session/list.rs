@@ -1,5 +1,6 @@
 //! `safepoint session list`.
 
+use super::own;
 use safepoint_gates::Session;
 use safepoint_model::{Exit, text};
 use schemars::JsonSchema;
@@ -66,10 +67,13 @@ impl From<&Session> for SessionLine {
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let control = context.control()?;
-    let sessions = match &arguments.principal {
+    let mut sessions = match &arguments.principal {
         None => control.sessions(arguments.limit)?,
         Some(principal) => control.sessions_of(principal, arguments.limit)?,
     };
+    if let Some(own) = own::sessions(context, &control)? {
+        sessions.retain(|session| own.contains(session.session_id.as_str()));
+    }
     let reply = SessionList {
         sessions: sessions.iter().map(SessionLine::from).collect(),
     };

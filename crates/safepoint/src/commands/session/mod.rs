@@ -5,6 +5,7 @@ pub(super) mod deliver;
 pub(crate) mod end;
 pub(crate) mod input;
 pub(crate) mod list;
+pub(super) mod own;
 pub(crate) mod report;
 pub(crate) mod request;
 mod show;

@@ -5,7 +5,7 @@ use safepoint_control::pass::Requested;
 use safepoint_gates::Outcome;
 use safepoint_model::{ActionId, Exit};
 
-use super::{deliver, json_from, step};
+use super::{deliver, json_from, own, step};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Ended::Error => Outcome::Error,
     };
     let control = context.control()?;
-    let session = control.find(&arguments.session)?;
+    let session = own::find(context, &control, &arguments.session)?;
     let judgement = control.report(&session, &arguments.request_id, outcome, result)?;
     deliver::start(context, &control);
     let stepped = Requested {

@@ -7,7 +7,7 @@ use safepoint_model::{Exit, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{deliver, show};
+use super::{deliver, own, show};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -84,7 +84,7 @@ pub(super) fn ask(context: &mut Context, arguments: &Ask) -> Result<Exit, CliErr
 
 pub(super) fn show(context: &mut Context, arguments: &Show) -> Result<Exit, CliError> {
     let control = context.control()?;
-    let session = control.find(&arguments.session)?;
+    let session = own::find(context, &control, &arguments.session)?;
     let overview = control.show(&session)?;
     let reply = SessionDocument {
         session_id: session.to_string(),
@@ -115,7 +115,7 @@ pub(super) fn ask_for(
     event: &Event,
 ) -> Result<(SessionId, Requested), CliError> {
     let control = context.control()?;
-    let session = control.find(prefix)?;
+    let session = own::find(context, &control, prefix)?;
     let hold_timeout = context.settings.hold_timeout.value;
     let stepped = control.step_asking(&session, event, &Wants::default(), hold_timeout)?;
     deliver::start(context, &control);
