@@ -69,6 +69,23 @@ impl State {
         }
     }
 
+    /// Whether the `HEAD` of a linked work tree is another one in the second snapshot.
+    pub fn has_moved_head(&self, before: &Snapshot, after: &Snapshot) -> bool {
+        let (before, after) = (&before.record.linked, &after.record.linked);
+        crate::linked::head_change(before.as_ref(), after.as_ref()).is_some()
+    }
+
+    /// Whether the `HEAD` of a linked work tree is another one now.
+    pub fn has_moved_head_since(
+        &self,
+        workspace: &Workspace,
+        snapshot: &Snapshot,
+    ) -> Result<bool, StateError> {
+        let now = self.capture_linked(workspace, &Scope::everything())?;
+        let then = snapshot.record.linked.as_ref();
+        Ok(crate::linked::head_change(then, now.as_ref()).is_some())
+    }
+
     /// What differs between two snapshots.
     pub fn changes_between(
         &self,
