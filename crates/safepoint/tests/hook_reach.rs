@@ -506,3 +506,31 @@ fn su_05_a_client_whose_lines_stay_as_they_are_is_judged_before_it_takes_work_ba
     assert!(told.contains("a person has to approve"), "{told}");
     passes(&claude.asks("t-2", &format!("{SAFEPOINT} log")));
 }
+
+/// A program of a tool calls hooks; the client that has started it does too, before and after.
+#[test]
+fn su_05_only_the_client_speaks_for_itself_behind_the_fence_of_run() {
+    let env = plain();
+    let caller = |name: &str, between: &str| {
+        let text = format!(
+            "import subprocess, json\n\
+             event = dict(session_id='s-9', transcript_path='/dev/null', cwd={cwd:?}, source='startup', reason='other')\n\
+             def hook(name):\n\
+             \x20   said = json.dumps(dict(event, hook_event_name=name))\n\
+             \x20   code = subprocess.run([{SAFEPOINT:?}, 'hook', 'claude-code'], input=said, text=True).returncode\n\
+             \x20   open({name:?}, 'a').write(str(code) + '\\n')\n\
+             hook('SessionStart')\n{between}hook('SessionEnd')\n",
+            cwd = env.project(),
+        );
+        env.write(&format!("project/{name}.py"), &text);
+    };
+    caller("forger", "");
+    caller(
+        "client",
+        "subprocess.run(['bash', '-c', 'python3 forger.py; true'])\n",
+    );
+    let run = env.run(&["run", "--", "python3", "client.py"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(read(&env, "client"), "0\n0\n", "{run:?}");
+    assert_eq!(read(&env, "forger"), "2\n2\n", "{run:?}");
+}
