@@ -14,7 +14,8 @@ pub(in crate::commands) fn sessions(
     context: &Context,
     control: &Control,
 ) -> Result<Option<BTreeSet<String>>, CliError> {
-    if !context.is_agent() {
+    // Over a server, what whoever asks may reach is said by its token: no process here is theirs.
+    if !context.is_agent() || context.served().is_some() {
         return Ok(None);
     }
     let of_client = control.sessions_of_client()?;
