@@ -163,6 +163,16 @@ fn au_27_a_workflow_that_waits_in_vain_leaves_no_hold() {
     }
 }
 
+#[test]
+fn au_25_with_its_session_a_permit_ends() {
+    let env = held();
+    let hold = hold_of(&env, &["cp", "a", "b"]);
+    let permit = text(&approve(&env, &hold)["permit"]["permit_id"]);
+    let session = text(&show(&env, &hold)["session_id"]);
+    env.json(&["session", "end", &session, "--abandon"]);
+    assert_eq!(permit_state(&env, &permit).0, "void");
+}
+
 /// With an approval goes what became of the last one.
 #[test]
 fn au_26_a_hold_after_a_run_that_was_cut_off_tells_of_it() {

@@ -445,7 +445,7 @@ impl Passage<'_> {
     ) -> std::io::Result<()> {
         let paths: BTreeSet<String> = paths
             .iter()
-            .map(places::unlinked)
+            .map(|path| places::unlinked(path))
             .collect::<Result<_, _>>()
             .map_err(|path| {
                 let meaning = DenialCode::PathIdentityChanged.meaning();

@@ -80,10 +80,10 @@ pub(super) fn inside(paths: &BTreeSet<String>, root: &str) -> Result<BTreeSet<St
 }
 
 /// The path, if no link is on the way to it; itself as the error, if one is.
-pub(super) fn unlinked(path: &String) -> Result<String, String> {
+pub(super) fn unlinked(path: &str) -> Result<String, String> {
     match resolve(Path::new(path)).as_deref() == Some(Path::new(path)) {
-        true => Ok(path.clone()),
-        false => Err(path.clone()),
+        true => Ok(path.to_owned()),
+        false => Err(path.to_owned()),
     }
 }
 

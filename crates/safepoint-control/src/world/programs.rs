@@ -196,7 +196,7 @@ pub(crate) fn interpreters(
         let refused = |reason: &str| ControlError::Proposal {
             reason: format!("`{}` cannot be run: {reason}", file.display()),
         };
-        let line = FirstLine::of(&file).map_err(|reason| refused(reason))?;
+        let line = FirstLine::of(&file).map_err(refused)?;
         for called in line.files(search, directory) {
             if all.iter().any(|it| it.called == called) {
                 continue;
@@ -288,7 +288,6 @@ fn started_by_wrappers<'a>(
     const QUOTED: &str = "the quotes in its first line are not understood";
     let mut found = Vec::new();
     while let Some(word) = words.next() {
-        let word = unquoted(word).ok_or(QUOTED)?;
         let word = match word {
             "-u" | "--unset" => {
                 words.next();

@@ -11,11 +11,12 @@ use safepoint_authority::{Denial, HoldState};
 use safepoint_control::pass::{given_up, session_ended};
 use safepoint_control::{Control, ControlError};
 use safepoint_gates::Refusal;
-use safepoint_model::{HoldId, Span};
+use safepoint_model::{Clock, HoldId, Span};
 
 use super::passing::Room;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::world::SystemClock;
 
 /// How often to look whether somebody has decided.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -74,10 +75,8 @@ impl Asked<'_> {
             Self::Room(room) => return Ok(room.passage().standing(hold)?),
             Self::Session(control) => control,
         };
-        let desk = context.desk(control);
-        let found = desk.hold(hold.as_str())?;
-        let is_over = found.state == HoldState::Pending
-            && !desk.waiting()?.iter().any(|it| it.hold_id == *hold);
+        let found = context.desk(control).hold(hold.as_str())?;
+        let is_over = found.state == HoldState::Pending && found.expires_at <= SystemClock.now();
         Ok(match is_over {
             true => HoldState::Expired,
             false => found.state,

@@ -71,12 +71,14 @@ pub(super) fn run(
         proposal.mode = PassMode::Policy;
     }
     if arguments.flags.dry_run {
-        context.console.say(&format!(
-            "would run `{}`, {}",
-            agent.join(" "),
-            strength_in_words(fence.as_ref())
-        ));
         let rehearsed = passage.rehearse(&proposal)?;
+        if rehearsed.denial.is_none() {
+            context.console.say(&format!(
+                "would run `{}`, {}",
+                agent.join(" "),
+                strength_in_words(fence.as_ref())
+            ));
+        }
         return exec::tell_rehearsal(context, rehearsed);
     }
     let answer = passing::ask(context, &room, &arguments.flags, &arguments.who, &proposal)?;

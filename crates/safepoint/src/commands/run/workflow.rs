@@ -6,7 +6,7 @@ use std::time::Duration;
 use safepoint_authority::{Denial, DenialCode, Understanding};
 use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, StartsPrograms, Stdin};
 use safepoint_control::{Doing, OnFailure, Workflow, WorkflowStep};
-use safepoint_gates::Decision;
+use safepoint_gates::{Decision, Resolution};
 use safepoint_model::{Exit, SessionId, text};
 use safepoint_state::{Goal, StateError};
 use schemars::JsonSchema;
@@ -53,6 +53,9 @@ struct StepReply {
     /// What else is to be said.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
+    /// What the gates ask, for people.
+    #[serde(skip)]
+    resolution: Option<Resolution>,
 }
 
 /// How a step ended.
@@ -223,7 +226,11 @@ fn command(
     let answer = passing::ask(context, room, &arguments.flags, &arguments.who, &proposal)?;
     let leave = match answer {
         Answer::Leave(leave) => leave,
-        Answer::Denied(denied) => return Ok(refused(step, denied.denial, Exit::Denied)),
+        Answer::Denied(denied) => {
+            let mut done = refused(step, denied.denial, Exit::Denied);
+            done.reply.resolution = denied.resolution;
+            return Ok(done);
+        }
     };
     let limit = step.timeout.or(arguments.flags.timeout);
     let limit = limit.map(|span| Duration::from_micros(span.as_micros()));
@@ -235,6 +242,7 @@ fn command(
             detail: (ran.outcome != "ok").then(|| ending(&ran)),
             run: Some(ExecReply::of(&leave, &ran)),
             denial: None,
+            resolution: None,
         },
         exit: match (ran.ended, ran.outcome) {
             (Ended::ByItself, "ok") => Exit::Done,
@@ -367,7 +375,8 @@ fn request(
         (_, denial) => Done {
             reply: StepReply {
                 denial,
-                detail: Some(resolution.reason),
+                detail: Some(resolution.reason.clone()),
+                resolution: Some(resolution),
                 ..plain(step, "denied", Exit::Denied).reply
             },
             exit: Exit::Denied,
@@ -392,6 +401,7 @@ fn plain(step: &WorkflowStep, outcome: &'static str, exit: Exit) -> Done {
             run: None,
             denial: None,
             detail: None,
+            resolution: None,
         },
         exit,
         leave: None,
@@ -457,7 +467,7 @@ fn show(reply: &RunReply) -> String {
             shown.push_str(&show_denial(&DenialReply {
                 denial: denial.clone(),
                 session_id: None,
-                resolution: None,
+                resolution: step.resolution.clone(),
             }));
         }
     }
