@@ -13,17 +13,18 @@ use safepoint_store::fault;
 use crate::capture::Capture;
 use crate::git::Repository;
 use crate::git::stash::{self, Shelf, Stash};
+use crate::listing::{count_lines, last_modified, list_files};
 use crate::lock::Hold;
-use crate::objects::{Reader, Writer};
+use crate::objects::Writer;
 use crate::own;
 use crate::part::{self, Subject, WantedPart};
 use crate::path::TreePath;
+use crate::refusal::{refuse_empty, refuse_missing, refuse_unreadable};
 use crate::scan::{self, Progress};
 use crate::scope::{Cover, Scope};
 use crate::seal::{self, Recipient};
 use crate::snapshot::{self, FORMAT, Origin, Record, Sealed, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
-use crate::tree::{self, Entry, Node, Trees};
 use crate::{ContentId, StateError};
 
 /// What kind of snapshot is wanted.
@@ -66,60 +67,6 @@ pub struct Made {
     pub uncommitted: Option<bool>,
 }
 
-/// A file, a link or something else in a checkpoint.
-#[derive(Clone, Debug)]
-pub struct ListedFile {
-    /// Where it is.
-    pub path: TreePath,
-    /// What it is.
-    pub entry: Entry,
-}
-
-impl ListedFile {
-    /// What it is, in a word: `file`, `symlink` or `special`.
-    pub fn kind(&self) -> &'static str {
-        match &self.entry.node {
-            Node::File { .. } => "file",
-            Node::Symlink { .. } => "symlink",
-            Node::Directory(_) => "directory",
-            Node::Special { .. } => "special",
-        }
-    }
-
-    /// How many bytes it has.
-    pub fn size(&self) -> Option<u64> {
-        match &self.entry.node {
-            Node::File { size, .. } => Some(*size),
-            _ => None,
-        }
-    }
-
-    /// The hash of its content, with the name of the algorithm. The store names contents by it,
-    /// so nothing is read for it.
-    pub fn hash(&self) -> Option<String> {
-        match &self.entry.node {
-            Node::File { content, .. } => Some(format!("blake3:{content}")),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "path": crate::path::display(&self.path),
-            "type": self.kind(),
-            "size": self.size(),
-            "hash": self.hash(),
-        })
-    }
-}
-
-/// So many paths are listed; of more only the number is told.
-const MOST_LISTED: u64 = 5_000;
-
-/// Lines are counted of so many files, and of so many bytes.
-const MAX_COUNTED_FILES: u64 = 200;
-const MAX_COUNTED_BYTES: u64 = 1 << 20;
-
 impl State {
     /// Makes a snapshot of what `wanted` says.
     pub fn checkpoint(
@@ -128,15 +75,31 @@ impl State {
         wanted: &Wanted<'_>,
         progress: &Progress,
     ) -> Result<Made, StateError> {
-        match self.checkpoint_once(workspace, wanted, progress) {
+        let made = match self.checkpoint_once(workspace, wanted, progress) {
             // What the store held of it cannot be read any more: it is forgotten, and
             // stored anew from the files, which heals older checkpoints too.
-            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => {
-                self.objects()?.heal()?;
-                self.checkpoint_once(workspace, wanted, progress)
-            }
+            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => self
+                .objects()
+                .and_then(|objects| objects.heal())
+                .and_then(|_| self.checkpoint_once(workspace, wanted, progress)),
             other => other,
+        };
+        // One that fails where there has been none leaves no trace of us.
+        if let (Err(error), Origin::Asked, true) =
+            (&made, wanted.origin, own::has_log(&workspace.root))
+        {
+            own::log(
+                &workspace.root,
+                self.now(),
+                &own::Operation {
+                    name: "checkpoint",
+                    reason: wanted.reason.as_deref(),
+                    outcome: &format!("failed: {error}"),
+                    ..own::Operation::default()
+                },
+            );
         }
+        made
     }
 
     fn checkpoint_once(
@@ -198,6 +161,7 @@ impl State {
                     None => None,
                 },
                 git_head: self.head(workspace).filter(|_| !no_files),
+                git_common: self.common_dir_outside(workspace, kind, wanted.origin),
                 left_out: capture.left_out(),
                 sensitive: capture.sensitive(),
                 marks: capture.marks(&workspace.root),
@@ -239,10 +203,13 @@ impl State {
         own::log(
             &snapshot.workspace,
             self.now(),
-            "checkpoint",
-            snapshot.id.as_str(),
-            snapshot.record.reason.as_deref(),
-            "ok",
+            &own::Operation {
+                name: "checkpoint",
+                checkpoint: Some(snapshot.id.as_str()),
+                reason: snapshot.record.reason.as_deref(),
+                outcome: "ok",
+                ..own::Operation::default()
+            },
         );
         let (mut stash, mut reference, mut uncommitted) = (None, None, None);
         if kind == SnapshotType::GitStash && wanted.origin == Origin::Asked {
@@ -336,6 +303,23 @@ impl State {
                 repository.git_dir().display()
             )
         })
+    }
+
+    /// Where the repository lies in which git is to keep something of the checkpoint, unless it
+    /// is in the workspace: when that is gone, nothing else says so.
+    fn common_dir_outside(
+        &self,
+        workspace: &Workspace,
+        kind: SnapshotType,
+        origin: Origin,
+    ) -> Option<String> {
+        if kind != SnapshotType::GitStash || origin != Origin::Asked {
+            return None;
+        }
+        let repository = self.repository(workspace)?;
+        let common_dir = repository.common_dir();
+        let is_outside = !common_dir.starts_with(&workspace.root);
+        is_outside.then(|| shown(common_dir))
     }
 
     fn head(&self, workspace: &Workspace) -> Option<String> {
@@ -448,89 +432,6 @@ pub(crate) fn git_reference(id: &SnapshotId) -> String {
     format!("refs/safepoint/checkpoints/{id}")
 }
 
-/// Who asks for a checkpoint is told of a file that may not be read, and decides about it. What
-/// is made around an action leaves such a file out: it must not stop the way back.
-fn refuse_unreadable(workspace: &Workspace, capture: &Capture) -> Result<(), StateError> {
-    let mut left_out = capture.scan.left_out.iter();
-    match left_out.find(|one| one.why == crate::left_out::UNREADABLE) {
-        Some(one) => Err(StateError::file(
-            "read",
-            workspace.root.join(crate::path::as_path(&one.path)),
-            std::io::ErrorKind::PermissionDenied,
-        )),
-        None => Ok(()),
-    }
-}
-
-/// What a scope names must be there, before anything is looked at.
-fn refuse_missing(workspace: &Workspace, scope: &Scope) -> Result<(), StateError> {
-    for path in scope.paths() {
-        let full = workspace.root.join(crate::path::as_path(path));
-        if full.symlink_metadata().is_err() {
-            return Err(StateError::EmptyScope {
-                scope: crate::path::display(path),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// A scope that names something must find it, each thing it names. What is there and is not
-/// captured is a warning where something else is captured.
-fn refuse_empty(
-    trees: &dyn Trees,
-    wanted: &Wanted<'_>,
-    capture: &Capture,
-) -> Result<Vec<String>, StateError> {
-    let scope = wanted.scope;
-    let mut warnings = Vec::new();
-    if scope.is_everything() {
-        return Ok(warnings);
-    }
-    let is_hollow =
-        capture.files.files == 0 && capture.scan.git.is_empty() && wanted.parts.is_empty();
-    let mut tell = |refusal: StateError| match is_hollow {
-        true => Err(refusal),
-        false => {
-            warnings.push(format!("not captured: {refusal}"));
-            Ok(())
-        }
-    };
-    let scan = &capture.scan;
-    for path in scope.paths() {
-        let shown = crate::path::display(path);
-        let because = |why: String| StateError::BadScope {
-            scope: shown.clone(),
-            why,
-        };
-        if let Some((_, reason)) = scan.sensitive.iter().find(|(known, _)| known == path) {
-            if wanted.seal_to.is_empty() {
-                let reason = reason.as_str();
-                tell(because(format!(
-                    "it is sensitive ({reason}): add `--seal-sensitive`"
-                )))?;
-            }
-            continue;
-        }
-        if let Some(omitted) = scan.left_out.iter().find(|one| one.path == *path) {
-            let why = &omitted.why;
-            tell(because(format!(
-                "it is left out ({why}): name it under `include` in safepoint.yaml"
-            )))?;
-            continue;
-        }
-        let is_git = scan.git.iter().any(|(known, _)| known == path);
-        if !is_git && tree::find(trees, Some(&capture.files), path)?.is_none() {
-            return Err(StateError::EmptyScope { scope: shown });
-        }
-    }
-    let files = all_files(trees, &capture.files)?;
-    match scope.unmatched_pattern(&files) {
-        Some(pattern) => Err(StateError::EmptyScope { scope: pattern }),
-        None => Ok(warnings),
-    }
-}
-
 /// Encrypts the secrets that were found, and stores them so.
 pub(crate) fn seal_secrets(
     workspace: &Workspace,
@@ -570,74 +471,10 @@ pub(crate) fn seal_file(
     })
 }
 
-/// All files, unless there are very many.
-fn list_files(
-    trees: &dyn Trees,
-    snapshot: &Snapshot,
-) -> Result<Option<Vec<ListedFile>>, StateError> {
-    if snapshot.record.files.files > MOST_LISTED {
-        return Ok(None);
-    }
-    all_entries(trees, &snapshot.record.files).map(Some)
-}
-
-/// How many lines the files have, where that costs little; `None` where it does not, or where
-/// some content is no text.
-fn count_lines(reader: &Reader<'_>, snapshot: &Snapshot, files: &[ListedFile]) -> Option<u64> {
-    let root = &snapshot.record.files;
-    if root.files > MAX_COUNTED_FILES || root.bytes > MAX_COUNTED_BYTES {
-        return None;
-    }
-    let mut lines = 0;
-    for file in files {
-        if let Node::File { content, .. } = file.entry.node {
-            let mut last = b'\n';
-            let counted = reader.find(content).ok()?.copy(&mut |bytes| {
-                lines += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
-                last = bytes.last().copied().unwrap_or(last);
-                Ok(())
-            });
-            counted.ok()?;
-            lines += u64::from(last != b'\n');
-        }
-    }
-    Some(lines)
-}
-
-/// When one of the files was last changed.
-fn last_modified(files: &[ListedFile]) -> Option<Timestamp> {
-    let latest = files.iter().map(|file| file.entry.modified).max()?;
-    let micros = latest.seconds.checked_mul(1_000_000)?;
-    Some(Timestamp::from_micros(micros))
-}
-
 /// The mode of the workspace itself.
 pub(crate) fn root_mode(workspace: &Workspace) -> Option<u32> {
     let stat = rustix::fs::stat(&workspace.root).ok()?;
     Some(scan::stat::Found::of(&stat).mode)
-}
-
-/// The paths of everything but directories, sorted.
-pub fn all_files(trees: &dyn Trees, root: &tree::Subtree) -> Result<Vec<TreePath>, StateError> {
-    let found = all_entries(trees, root)?;
-    Ok(found.into_iter().map(|file| file.path).collect())
-}
-
-/// Everything but directories, sorted by path.
-pub fn all_entries(trees: &dyn Trees, root: &tree::Subtree) -> Result<Vec<ListedFile>, StateError> {
-    let mut found = Vec::new();
-    let mut waiting = vec![(TreePath::new(), root.tree)];
-    while let Some((directory, tree)) = waiting.pop() {
-        for entry in trees.tree(tree)? {
-            let path = crate::path::join(&directory, &entry.name);
-            match entry.node {
-                Node::Directory(subtree) => waiting.push((path, subtree.tree)),
-                _ => found.push(ListedFile { path, entry }),
-            }
-        }
-    }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(found)
 }
 
 /// A workspace's path for people.

@@ -1,19 +1,19 @@
 //! Giving back space: the only thing that ever deletes a checkpoint, and only when asked.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use safepoint_model::{ActionId, Expiry, Timestamp};
-use safepoint_store::{Durability, durable, fault};
-use safepoint_trail::{Draft, Kind, Stream};
+use safepoint_store::{Durability, Sql, StoreError, durable, fault};
+use safepoint_trail::{Draft, Kind, Stream, TrailError};
 use serde_json::json;
 
-use crate::checkpoint::{git_reference, stash_label};
-use crate::git::{Repository, stash};
+use crate::StateError;
+use crate::forget::Remainders;
 use crate::objects::{Collected, Mode, Objects, Usage};
-use crate::snapshot::{self, Origin, Selection, Snapshot, SnapshotId, SnapshotType};
+use crate::snapshot::{self, Origin, Selection, Snapshot, SnapshotId};
 use crate::state::State;
 use crate::verify::references;
-use crate::{StateError, own};
 
 /// How long both states of an action are kept, expired or not, so that it can be undone.
 pub const UNDO_GRACE_HOURS: i64 = 24;
@@ -21,7 +21,7 @@ pub const UNDO_GRACE_HOURS: i64 = 24;
 /// The same in microseconds.
 pub(crate) const UNDO_GRACE_MICROS: i64 = UNDO_GRACE_HOURS * 3_600 * 1_000_000;
 
-/// An expired checkpoint that stays because an action is undone with it.
+/// An expired checkpoint that stays because an action is undone with it, or still runs.
 #[derive(Clone, Debug)]
 pub struct KeptForUndo {
     /// The checkpoint.
@@ -39,6 +39,10 @@ pub enum KeepReason {
     WorkRecord,
     /// A recent action is undone with it.
     Undo(ActionId),
+    /// It is the state before an action that is being carried out.
+    Running(ActionId),
+    /// It is of this directory, and another one is meant.
+    OtherWorkspace(PathBuf),
 }
 
 impl std::fmt::Display for KeepReason {
@@ -47,6 +51,8 @@ impl std::fmt::Display for KeepReason {
             Self::Pinned => f.write_str("it is pinned"),
             Self::WorkRecord => f.write_str("a record of work refers to it"),
             Self::Undo(action) => write!(f, "the undo of `{action}` needs it"),
+            Self::Running(action) => write!(f, "`{action}` is running and begins from it"),
+            Self::OtherWorkspace(theirs) => write!(f, "it is of `{}`", theirs.display()),
         }
     }
 }
@@ -59,6 +65,10 @@ pub enum Choice {
     /// It is deleted.
     Forced,
 }
+
+/// The states before the actions that are being carried out, and which action that is. Only the
+/// crates above know.
+pub type RunningStates = Vec<(SnapshotId, ActionId)>;
 
 /// What was collected, or would be.
 #[derive(Clone, Debug)]
@@ -81,12 +91,17 @@ impl State {
         self.objects()?.usage()
     }
 
-    /// Deletes expired checkpoints that are not pinned and that no recent action needs for its
-    /// undo, and objects that nothing refers to.
-    pub fn collect(&self, mode: Mode) -> Result<Collection, StateError> {
+    /// Deletes expired checkpoints that are not pinned and that neither the undo of a recent
+    /// action nor one that is `running` needs, and objects that nothing refers to.
+    pub fn collect<E: From<StateError> + From<StoreError> + From<TrailError>>(
+        &self,
+        running: &dyn Fn(&mut dyn Sql) -> Result<RunningStates, E>,
+        mode: Mode,
+    ) -> Result<Collection, E> {
         let objects = self.objects_to_collect()?;
         let now = self.now();
-        let needed = self.needed_for_undo(now)?;
+        let mut needed = self.needed_for_undo(now)?;
+        needed.extend(self.trail.store().read(running)?);
         let all = self.list(&Selection::default())?;
         let (deleted, kept): (Vec<Snapshot>, Vec<Snapshot>) = all
             .into_iter()
@@ -107,40 +122,48 @@ impl State {
                 })
             })
             .collect();
-        let collection = self.delete(&objects, deleted, &kept, mode, "it had expired")?;
+        let collection = self.delete(&objects, deleted, &kept, running, mode, "it had expired")?;
         Ok(Collection {
             kept_for_undo,
             ..collection
         })
     }
 
-    /// Deletes one checkpoint because somebody asks for it, expired or not, and objects that
-    /// nothing refers to then.
-    pub fn delete_checkpoint(
+    /// Deletes one checkpoint of the directory `here` because somebody asks for it, expired or
+    /// not, and objects that nothing refers to then. What a `running` action needs stays.
+    pub fn delete_checkpoint<E: From<StateError> + From<StoreError> + From<TrailError>>(
         &self,
         prefix: &str,
+        here: &Path,
         choice: Choice,
+        running: &dyn Fn(&mut dyn Sql) -> Result<RunningStates, E>,
         mode: Mode,
-    ) -> Result<Collection, StateError> {
+    ) -> Result<Collection, E> {
         let objects = self.objects_to_collect()?;
         let chosen = self.find(prefix)?;
-        if let Some(because) = self.reason_to_keep(&chosen, choice)? {
-            return Err(StateError::NotDeleted {
-                id: chosen.id.to_string(),
-                because,
-            });
+        if let Some(because) = self.reason_to_keep(&chosen, here, choice)? {
+            return Err(not_deleted(&chosen.id, because).into());
         }
+        // Whoever is in the middle of an action cannot give up its way back.
+        let needed = self.trail.store().read(running)?;
+        refuse_running([&chosen.id], needed)?;
         let all = self.list(&Selection::default())?;
         let (deleted, kept): (Vec<Snapshot>, Vec<Snapshot>) =
             all.into_iter().partition(|one| one.id == chosen.id);
-        self.delete(&objects, deleted, &kept, mode, "somebody asked for it")
+        let why = "somebody asked for it";
+        self.delete(&objects, deleted, &kept, running, mode, why)
     }
 
     fn reason_to_keep(
         &self,
         chosen: &Snapshot,
+        here: &Path,
         choice: Choice,
     ) -> Result<Option<KeepReason>, StateError> {
+        if chosen.workspace != here {
+            let theirs = chosen.workspace.clone();
+            return Ok(Some(KeepReason::OtherWorkspace(theirs)));
+        }
         if chosen.pinned {
             return Ok(Some(KeepReason::Pinned));
         }
@@ -164,14 +187,15 @@ impl State {
     }
 
     /// Deletes these checkpoints, and objects that no other one refers to.
-    fn delete(
+    fn delete<E: From<StateError> + From<StoreError> + From<TrailError>>(
         &self,
         objects: &Objects,
         deleted: Vec<Snapshot>,
         kept: &[Snapshot],
+        running: &dyn Fn(&mut dyn Sql) -> Result<RunningStates, E>,
         mode: Mode,
         why: &str,
-    ) -> Result<Collection, StateError> {
+    ) -> Result<Collection, E> {
         let mut live = HashSet::new();
         let reader = objects.reader();
         for snapshot in kept {
@@ -182,25 +206,17 @@ impl State {
         for record in self.journalled()? {
             references(&reader, &record, &mut live)?;
         }
-        let mut warnings = Vec::new();
-        if mode == Mode::Apply {
-            for snapshot in &deleted {
-                own::remove_manifest(snapshot);
-                own::log(
-                    &snapshot.workspace,
-                    self.now(),
-                    "gc",
-                    snapshot.id.as_str(),
-                    snapshot.record.reason.as_deref(),
-                    &format!("deleted: {why}"),
-                );
-            }
-            warnings = self.forget_in_git(&deleted);
-        }
+        let remainders = Remainders::new(&deleted, why);
         let deleted: Vec<SnapshotId> = deleted.into_iter().map(|one| one.id).collect();
-        // Records go first: a crash then leaves objects that nothing refers to.
+        let mut warnings = Vec::new();
+        // Records go first: a crash then leaves objects that nothing refers to, and files of
+        // which it is written down that they go.
         if mode == Mode::Apply && !deleted.is_empty() {
+            self.note_remainders(&remainders)?;
+            fault::point("collect.noted");
             self.trail.write(Durability::Sync, |writing| {
+                // One may have begun since we looked.
+                refuse_running(&deleted, running(writing.sql())?)?;
                 for id in &deleted {
                     snapshot::delete(writing.sql(), id)?;
                 }
@@ -211,10 +227,14 @@ impl State {
                     action_id: None,
                     body: json!({ "deleted": deleted, "kept": kept.len(), "why": why }),
                 })?;
-                Ok::<_, StateError>(())
+                Ok::<_, E>(())
             })?;
         }
         fault::point("collect.recorded");
+        if mode == Mode::Apply {
+            warnings = self.remove_remainders()?;
+            fault::point("collect.removed");
+        }
         let collected = objects.collect(live, mode)?;
         if mode == Mode::Apply {
             self.sweep()?;
@@ -226,39 +246,6 @@ impl State {
             objects: collected,
             warnings,
         })
-    }
-
-    /// Removes the stash entries and references of checkpoints from their repositories, and
-    /// says what could not be removed. A repository that is gone has none.
-    pub(crate) fn forget_in_git(&self, snapshots: &[Snapshot]) -> Vec<String> {
-        let Some(git) = &self.around.git else {
-            return Vec::new();
-        };
-        let mut warnings = Vec::new();
-        for snapshot in snapshots {
-            let record = &snapshot.record;
-            let is_kept_by_git =
-                record.kind == SnapshotType::GitStash && record.origin == Origin::Asked;
-            if !is_kept_by_git || snapshot.workspace.symlink_metadata().is_err() {
-                continue;
-            }
-            let removed = Repository::open(git, &snapshot.workspace).and_then(|repository| {
-                let Some(repository) = repository else {
-                    return Ok(());
-                };
-                if !stash::delete_reference(git, &repository, &git_reference(&snapshot.id))? {
-                    stash::drop_labelled(git, &repository, &stash_label(snapshot))?;
-                }
-                Ok(())
-            });
-            if let Err(error) = removed {
-                warnings.push(format!(
-                    "git still has what it kept of {}: {error}",
-                    snapshot.id
-                ));
-            }
-        }
-        warnings
     }
 
     /// The checkpoints without which a recent action could not be undone, and for which action.
@@ -288,5 +275,24 @@ impl State {
             }
         }
         Ok(())
+    }
+}
+
+fn not_deleted(id: &SnapshotId, because: KeepReason) -> StateError {
+    StateError::NotDeleted {
+        id: id.to_string(),
+        because,
+    }
+}
+
+/// Refuses to delete the state before an action that is being carried out.
+fn refuse_running<'a>(
+    ids: impl IntoIterator<Item = &'a SnapshotId>,
+    running: RunningStates,
+) -> Result<(), StateError> {
+    let running: HashMap<SnapshotId, ActionId> = running.into_iter().collect();
+    match ids.into_iter().find_map(|id| Some((id, running.get(id)?))) {
+        Some((id, action)) => Err(not_deleted(id, KeepReason::Running(action.clone()))),
+        None => Ok(()),
     }
 }

@@ -14,6 +14,7 @@ mod compare;
 mod content;
 pub mod edit;
 mod error;
+mod forget;
 pub mod git;
 mod git_state;
 mod identity;
@@ -21,6 +22,7 @@ mod isolate;
 mod left_behind;
 pub mod left_out;
 mod linked;
+mod listing;
 mod lock;
 mod moved;
 pub mod mutate;
@@ -31,6 +33,7 @@ mod own;
 mod part;
 pub mod path;
 mod record;
+mod refusal;
 mod restore;
 mod run;
 mod scan;
@@ -49,12 +52,13 @@ pub mod watch;
 pub use around::{Changed, Company, Errand, Share};
 pub use aside::Aside;
 pub use bring::{Arrival, Incoming, Resolution, Side, Sides, is_rule};
-pub use checkpoint::{ListedFile, Made, Wanted, all_entries, all_files};
-pub use collect::{Choice, Collection, KeepReason, KeptForUndo, UNDO_GRACE_HOURS};
+pub use checkpoint::{Made, Wanted};
+pub use collect::{Choice, Collection, KeepReason, KeptForUndo, RunningStates, UNDO_GRACE_HOURS};
 pub use content::ContentId;
 pub use error::{Ending, StateError};
 pub use identity::Standing;
 pub use isolate::{Apart, Held as HeldDirectory, Isolated};
+pub use listing::{ListedFile, all_entries, all_files};
 pub use moved::{Footing, nearest_recorded};
 pub use overwritten::{Foreseen, Others, Overwrites, Reach};
 pub use own::manifest_path;
@@ -66,7 +70,7 @@ pub use restore::{
 pub use scan::{Patterns, Progress, Rules};
 pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
-    keep, prove, taken_back,
+    is_listed, keep, prove, taken_back,
 };
 pub use state::{Access, State, Surroundings, Workspace, stream};
 pub use undo::FileConflict;

@@ -6,14 +6,17 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use safepoint_model::{Expiry, Timestamp};
-use safepoint_store::StoreError;
+use safepoint_model::{ActionId, Expiry, Timestamp};
 use safepoint_store::durable::{self, Access};
+use safepoint_store::{StoreError, regular};
 use serde_json::{Value, json};
 
 use crate::StateError;
-use crate::checkpoint::ListedFile;
+use crate::listing::ListedFile;
 use crate::snapshot::{Snapshot, SnapshotId};
+
+/// A manifest lists 5,000 files at most.
+const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// The directory of manifests.
 pub(crate) fn checkpoints(workspace: &Path) -> PathBuf {
@@ -97,6 +100,7 @@ pub(crate) fn write_manifest(
         "checkpoint_id": snapshot.id,
         "created_at": snapshot.created,
         "expiry": snapshot.expiry,
+        "used_up_by": snapshot.spent,
         "workspace": crate::checkpoint::shown(&snapshot.workspace),
         "hash": format!("sha256:{}", snapshot.hash()),
         "restore": restore_instructions(snapshot),
@@ -114,10 +118,12 @@ fn restore_instructions(snapshot: &Snapshot) -> Value {
     let (id, record) = (&snapshot.id, &snapshot.record);
     let mut prerequisites = vec![
         "`safepoint` is installed and uses the store in which the checkpoint was made: nothing is restored from this file".to_owned(),
-        format!(
-            "run it in the workspace, or as `safepoint -C {} rollback {id}`",
-            crate::checkpoint::shown(&snapshot.workspace)
-        ),
+        match quoted(&snapshot.workspace) {
+            Some(workspace) => format!(
+                "run it in the workspace, or as `safepoint -C {workspace} rollback {id}`"
+            ),
+            None => "run it in the workspace".to_owned(),
+        },
     ];
     if let Expiry::At(end) = snapshot.expiry {
         prerequisites.push(format!("after {end}, add `--expired`"));
@@ -133,8 +139,11 @@ fn restore_instructions(snapshot: &Snapshot) -> Value {
         prerequisites.push("sealed files need the key of the operator".to_owned());
     }
     order.push("files: what was made since is removed, the rest is put back".to_owned());
-    if record.git.is_some() {
+    if record.git.is_some_and(|git| git.files > 0) {
         order.push("the git directory with `HEAD`, index and branches".to_owned());
+    }
+    if record.linked.is_some() {
+        order.push("`HEAD` with its branch, and the index of the linked work tree".to_owned());
     }
     order.push("everything that was touched is read back and compared".to_owned());
     json!({
@@ -143,6 +152,16 @@ fn restore_instructions(snapshot: &Snapshot) -> Value {
         "verify": format!("safepoint verify {id}"),
         "prerequisites": prerequisites,
         "order": order,
+    })
+}
+
+/// A path as one word for a shell; `None` where it has no text.
+fn quoted(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,=".contains(c);
+    Some(match text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
     })
 }
 
@@ -156,28 +175,65 @@ fn file_list(snapshot: &Snapshot, files: Option<&[ListedFile]>) -> Value {
     })
 }
 
-/// Removes what [`write_manifest`] wrote, as far as it is there.
-pub(crate) fn remove_manifest(snapshot: &Snapshot) {
+/// Says in the manifest that a change has used the checkpoint up. The row is what counts: a
+/// manifest that is not there, or not ours to read, stays as it is.
+pub(crate) fn mark_used(snapshot: &Snapshot, action: &ActionId) {
     let path = manifest_path(&snapshot.workspace, &snapshot.id);
+    let mut directories = path.ancestors().skip(1).take(2);
+    if directories.any(leads_elsewhere) {
+        return;
+    }
+    let Ok(text) = regular::read(&path, MAX_MANIFEST_BYTES) else {
+        return;
+    };
+    let Ok(Value::Object(mut manifest)) = serde_json::from_slice(&text) else {
+        return;
+    };
+    manifest.insert("used_up_by".to_owned(), json!(action));
+    if let Ok(mut text) = serde_json::to_vec_pretty(&manifest) {
+        text.push(b'\n');
+        let _ = durable::write(&path, &text, Access::Shared);
+    }
+}
+
+/// Removes what [`write_manifest`] wrote, as far as it is there.
+pub(crate) fn remove_manifest(workspace: &Path, id: &SnapshotId) {
+    let path = manifest_path(workspace, id);
     let _ = durable::remove(&path);
     if let Some(directory) = path.parent() {
         let _ = std::fs::remove_dir(directory);
     }
 }
 
+/// What a line in the log of operations tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Operation<'a> {
+    /// What was done: `checkpoint`, `mutate`, `rollback`, `undo`, `redo` or `gc`.
+    pub(crate) name: &'a str,
+    /// The checkpoint that it is about, where one is known.
+    pub(crate) checkpoint: Option<&'a str>,
+    /// The action that it is.
+    pub(crate) action: Option<&'a str>,
+    /// What was changed.
+    pub(crate) targets: &'a [String],
+    /// Why.
+    pub(crate) reason: Option<&'a str>,
+    /// How it ended.
+    pub(crate) outcome: &'a str,
+}
+
+/// Whether a workspace has a log of operations.
+pub(crate) fn has_log(workspace: &Path) -> bool {
+    workspace.join(".audit").is_dir()
+}
+
 /// Adds a line to the log of operations. The trail is what counts: a line that
 /// cannot be written is no reason to fail.
-pub(crate) fn log(
-    workspace: &Path,
-    time: Timestamp,
-    operation: &str,
-    id: &str,
-    reason: Option<&str>,
-    outcome: &str,
-) {
+pub(crate) fn log(workspace: &Path, time: Timestamp, operation: &Operation<'_>) {
     let line = json!({
-        "time": time, "operation": operation, "checkpoint_id": id, "reason": reason,
-        "outcome": outcome,
+        "time": time, "operation": operation.name, "checkpoint_id": operation.checkpoint,
+        "action_id": operation.action, "targets": operation.targets,
+        "reason": operation.reason, "outcome": operation.outcome,
     });
     let directory = workspace.join(".audit");
     if !workspace.is_dir() {

@@ -193,9 +193,13 @@ impl State {
     fn objects_directory(&self) -> PathBuf {
         // Each trail has its own: what one store refers to, another knows nothing of,
         // and would collect.
+        self.around.data.join("objects").join(self.trail_name())
+    }
+
+    /// A short name for the trail that is fit for files.
+    pub(crate) fn trail_name(&self) -> String {
         let trail = ContentId::of(self.trail.key().to_string().as_bytes()).to_string();
-        let name: String = trail.chars().take(16).collect();
-        self.around.data.join("objects").join(name)
+        trail.chars().take(16).collect()
     }
 
     /// Waits until nobody rolls the workspace back, and keeps it so.

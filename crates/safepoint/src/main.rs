@@ -58,6 +58,7 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
     let missing = match &cli.command {
         Command::Rollback(_)
         | Command::Undo(_)
+        | Command::Gc(_)
         | Command::Redo(_)
         | Command::List(_)
         | Command::Log(_) => MissingDirectory::Allow,

@@ -504,6 +504,48 @@ fn st_12_a_secret_beside_other_files_is_a_warning() {
 }
 
 #[test]
+fn st_12_a_pattern_that_finds_only_secrets_is_a_warning_too() {
+    let env = env();
+    env.write("project/keys/id_ed25519", "x\n");
+    env.write("project/src/a.txt", "a\n");
+    let made = env.json(&["checkpoint", "keys/id_*", "src"]);
+    assert_eq!(made["checkpoint"]["scope"]["files"], json!(["src/a.txt"]));
+    let warnings = made["warnings"].to_string();
+    assert!(warnings.contains("keys/id_ed25519"), "{made}");
+    assert_eq!(env.run(&["checkpoint", "keys/no_*", "src"]).code, 7);
+}
+
+#[test]
+fn st_04_the_restore_instructions_fit_what_was_captured() {
+    let env = env();
+    let place = env.root().join("it's here");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("a"), "a\n").unwrap();
+    let restore = |scope: &[&str]| {
+        let named = ["-C", place.to_str().unwrap(), "checkpoint"];
+        let made = env.json(&[&named, scope].concat());
+        let manifest = place.join(format!(".checkpoints/{}/manifest.json", id(&made)));
+        let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+        manifest["restore"].clone()
+    };
+    let plain = restore(&[]);
+    assert!(!plain["order"].to_string().contains("git"), "{plain}");
+    // The command can be given to a shell as it stands there.
+    let hint = plain["prerequisites"][1].as_str().unwrap();
+    let command = hint.split('`').nth(1).unwrap();
+    let words = format!("set -- {command}; printf '%s' \"$3\"");
+    let shell = std::process::Command::new("sh")
+        .args(["-c", &words])
+        .output()
+        .unwrap();
+    let named = String::from_utf8(shell.stdout).unwrap();
+    assert_eq!(named, place.canonicalize().unwrap().to_str().unwrap());
+    testkit::tree::git(&place, &["init", "-q"]);
+    assert!(restore(&[])["order"].to_string().contains("git"));
+    assert!(!restore(&["a"])["order"].to_string().contains("git"));
+}
+
+#[test]
 fn st_04_the_manifest_has_restore_instructions_and_the_hash_of_every_file() {
     let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
     env.write("project/a", "one\ntwo\n");

@@ -587,9 +587,11 @@ const SOON: &str = "1us";
 #[test]
 fn st_07_only_gc_deletes_and_only_what_has_expired_and_is_not_pinned() {
     let env = env();
+    // Each of a file of its own: no change by hand lies between two of them.
+    let name = |seed: u8| format!("f{seed}");
     let with = |seed: u8, expiry: &str| {
-        fs::write(env.project().join("f"), noise(seed, 300_000)).unwrap();
-        let reply = env.json(&["checkpoint", "--expiry", expiry]);
+        fs::write(env.project().join(name(seed)), noise(seed, 300_000)).unwrap();
+        let reply = env.json(&["checkpoint", &name(seed), "--expiry", expiry]);
         reply["checkpoint_id"].as_str().unwrap().to_owned()
     };
     let (expired, pinned, valid) = (with(1, SOON), with(2, SOON), with(3, "1h"));
@@ -608,9 +610,10 @@ fn st_07_only_gc_deletes_and_only_what_has_expired_and_is_not_pinned() {
     assert_eq!(env.run(&["verify", &expired]).code, 8);
     for (id, seed) in [(&pinned, 2), (&valid, 3)] {
         env.json(&["verify", id]);
+        env.write(&format!("project/{}", name(seed)), "changed");
         env.json(&["rollback", id, "--expired"]);
         assert_eq!(
-            fs::read(env.project().join("f")).unwrap(),
+            fs::read(env.project().join(name(seed))).unwrap(),
             noise(seed, 300_000)
         );
     }
@@ -800,12 +803,12 @@ fn wait_until_expired(env: &TestEnv, id: &str) {
 #[test]
 fn st_07_one_chosen_checkpoint_is_deleted_on_request() {
     let env = env();
-    let make = |text: &str| {
-        env.write("project/a", text);
+    env.write("project/a", "3\n");
+    let make = || {
         let reply = env.json(&["checkpoint"]);
         reply["checkpoint_id"].as_str().unwrap().to_owned()
     };
-    let (first, second, third) = (make("1\n"), make("2\n"), make("3\n"));
+    let (first, second, third) = (make(), make(), make());
     let listed = |id: &str| env.json(&["list"]).to_string().contains(id);
     let dry = env.json(&["gc", "--checkpoint", &first, "--dry-run"]);
     assert_eq!(dry["deleted"], json!([first]));

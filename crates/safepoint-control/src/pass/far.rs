@@ -218,6 +218,7 @@ impl Passage<'_> {
             if kept::get::<Running>(writing.sql(), granted.action_id.as_str())?.is_some() {
                 return Err(ControlError::Meanwhile("it was begun under the same name"));
             }
+            running.refuse_collected(writing.sql())?;
             kept::put(writing, settled)?;
             kept::put(writing, &running)?;
             let bench = self.bench()?;

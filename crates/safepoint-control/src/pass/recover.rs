@@ -5,8 +5,8 @@
 
 use safepoint_authority::{Denial, Permit};
 use safepoint_model::{SessionId, Timestamp};
-use safepoint_state::{Errand, StateError};
-use safepoint_store::Durability;
+use safepoint_state::{Errand, RunningStates, StateError};
+use safepoint_store::{Durability, Sql};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
 
@@ -41,6 +41,14 @@ impl Control {
     /// then it belongs to an agent, and decides nothing.
     pub fn is_within_an_action(&self) -> Result<bool, ControlError> {
         Ok(self.session_above()?.is_some())
+    }
+
+    /// The states before the actions of this machine that are being carried out, and which
+    /// action that is: without such a state, what its action did could not be taken back.
+    pub fn states_before_running(&self, sql: &mut dyn Sql) -> Result<RunningStates, ControlError> {
+        let running: Vec<Running> = kept::open_if(sql, Running::is_here)?;
+        let named = |it: Running| Some((it.before?.parse().ok()?, it.action_id));
+        Ok(running.into_iter().filter_map(named).collect())
     }
 
     /// The session of the action that has started this process, however indirectly.

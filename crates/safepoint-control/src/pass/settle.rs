@@ -7,6 +7,7 @@ use std::path::Path;
 use safepoint_authority::{Denial, DenialCode, Envelope, Permit, changed, changed_how};
 use safepoint_gates::{Decision, Judgement, QuestionNote};
 use safepoint_model::{ActionId, HoldId, Timestamp};
+use safepoint_store::Sql;
 use safepoint_trail::{Draft, Kind, Stream, Writing};
 use serde_json::{Value, json};
 
@@ -411,6 +412,9 @@ impl Bench<'_> {
                 policy_version: form.canonical.policy_version,
             });
         }
+        if running.is_here() {
+            running.refuse_collected(writing.sql())?;
+        }
         kept::put(writing, &running)?;
         let mut body = json!({
             "fingerprint": form.fingerprint,
@@ -518,6 +522,17 @@ impl Passage<'_> {
 }
 
 impl Running {
+    /// Refuses to begin from a state that somebody has deleted since it was captured. From here
+    /// on, `gc` keeps it.
+    pub(super) fn refuse_collected(&self, sql: &mut dyn Sql) -> Result<(), ControlError> {
+        match &self.before {
+            Some(before) if !safepoint_state::is_listed(sql, before)? => Err(
+                ControlError::Meanwhile("the checkpoint before it was deleted"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// What begins now, by this process or by a client.
     pub(super) fn begun(
         form: &Form,

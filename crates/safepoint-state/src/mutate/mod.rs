@@ -252,7 +252,9 @@ impl State {
         let objects = self.objects()?;
         let secured = self.secure(workspace, mutation, &objects, progress);
         let secured = secured.inspect_err(|error| {
-            self.log_refusal(workspace, mutation.checkpoint, error);
+            let given = mutation.steps.iter().map(|step| step.target.clone());
+            let targets: Vec<String> = given.flatten().collect();
+            self.log_refusal(workspace, (mutation.checkpoint, None), &targets, error);
         })?;
         let failed = |error: StateError, verdict: Option<Verdict>| {
             Box::new(Failed {

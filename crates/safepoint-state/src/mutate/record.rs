@@ -191,13 +191,19 @@ impl State {
             let _ = self.record_others(objects, &after, present);
         }
         journal.remove(&self.journal_directory())?;
+        own::mark_used(&secured.checkpoint, action);
+        let targets = secured.target_names();
         own::log(
             &workspace.root,
             self.now(),
-            "mutate",
-            secured.checkpoint.id.as_str(),
-            Some(&row.summary),
-            &row.outcome,
+            &own::Operation {
+                name: "mutate",
+                checkpoint: Some(secured.checkpoint.id.as_str()),
+                action: Some(action.as_str()),
+                targets: &targets,
+                reason: Some(&row.summary),
+                outcome: &row.outcome,
+            },
         );
         let reader = objects.reader();
         let verified = self.now();
@@ -274,8 +280,17 @@ impl State {
             writing.append(self.draft(&workspace.root, kind, Some(&secured.action), body))?;
             Ok::<_, StateError>(())
         })?;
-        self.log_refusal(workspace, secured.checkpoint.id.as_str(), error);
+        let checkpoint = secured.checkpoint.id.as_str();
+        let (action, targets) = (Some(&secured.action), secured.target_names());
+        self.log_refusal(workspace, (checkpoint, action), &targets, error);
         Ok(())
+    }
+}
+
+impl Secured {
+    /// What is changed, as people name it.
+    pub(super) fn target_names(&self) -> Vec<String> {
+        self.steps.iter().map(|it| it.target.name()).collect()
     }
 }
 

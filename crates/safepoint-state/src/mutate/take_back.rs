@@ -102,7 +102,14 @@ impl State {
         let why = error.to_string();
         let tell = |back| {
             let checkpoint = &secured.checkpoint.id;
-            self.record_failure(workspace, &secured.action, checkpoint, &why, back)
+            let targets = secured.target_names();
+            self.record_failure(
+                workspace,
+                (&secured.action, &targets),
+                checkpoint,
+                &why,
+                back,
+            )
         };
         if !self.is_touched(workspace) {
             self.drop_mutation(workspace, &journal)?;
@@ -207,7 +214,7 @@ impl State {
     pub(crate) fn record_failure(
         &self,
         workspace: &Workspace,
-        action: &ActionId,
+        (action, targets): (&ActionId, &[String]),
         checkpoint: &SnapshotId,
         why: &str,
         back: Back<'_>,
@@ -253,15 +260,40 @@ impl State {
             Back::Taken { .. } => "failed, taken back in part",
             Back::Standing => "failed, not taken back",
         };
-        let (root, id) = (&workspace.root, checkpoint.as_str());
-        own::log(root, self.now(), "mutate", id, Some(why), outcome);
+        own::log(
+            &workspace.root,
+            self.now(),
+            &own::Operation {
+                name: "mutate",
+                checkpoint: Some(checkpoint.as_str()),
+                action: Some(action.as_str()),
+                targets,
+                reason: Some(why),
+                outcome,
+            },
+        );
         Ok(())
     }
 
     /// Adds a change that touched nothing to the log of operations.
-    pub(super) fn log_refusal(&self, workspace: &Workspace, checkpoint: &str, error: &StateError) {
-        let why = error.to_string();
-        let (root, now) = (&workspace.root, self.now());
-        own::log(root, now, "mutate", checkpoint, Some(&why), "refused");
+    pub(super) fn log_refusal(
+        &self,
+        workspace: &Workspace,
+        (checkpoint, action): (&str, Option<&ActionId>),
+        targets: &[String],
+        error: &StateError,
+    ) {
+        own::log(
+            &workspace.root,
+            self.now(),
+            &own::Operation {
+                name: "mutate",
+                checkpoint: Some(checkpoint),
+                action: action.map(ActionId::as_str),
+                targets,
+                reason: Some(&error.to_string()),
+                outcome: "refused",
+            },
+        );
     }
 }

@@ -105,10 +105,14 @@ impl State {
         own::log(
             &workspace.root,
             self.now(),
-            &journal.verb,
-            shown.as_str(),
-            Some(&journal.summary),
-            "ok",
+            &own::Operation {
+                name: &journal.verb,
+                checkpoint: Some(shown.as_str()),
+                action: Some(journal.action.as_str()),
+                reason: Some(&journal.summary),
+                outcome: "ok",
+                ..own::Operation::default()
+            },
         );
         let before = self.find(journal.before.as_str())?;
         let parts = parts::changed(&before.record, &journal.record);

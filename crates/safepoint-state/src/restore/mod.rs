@@ -20,6 +20,7 @@ mod carry_out;
 mod check;
 mod displace;
 mod empty;
+mod failure;
 mod hold_git;
 mod journal;
 mod onward;
@@ -196,8 +197,8 @@ impl State {
         })
     }
 
-    /// Does it.
-    pub fn restore(
+    /// Does it, and leaves it to [`Self::restore`] to log a failure.
+    fn restore_unlogged(
         &self,
         workspace: &Workspace,
         goal: &Goal<'_>,
@@ -547,6 +548,7 @@ impl State {
                 git: capture.git,
                 linked: self.capture_linked(workspace, scope)?,
                 git_head: None,
+                git_common: None,
                 left_out: capture.left_out(),
                 sensitive: capture.sensitive(),
                 marks: capture.marks(&workspace.root),

@@ -155,7 +155,7 @@ impl State {
                 let checkpoint = &mutating.checkpoint;
                 self.record_failure(
                     &workspace,
-                    &journal.action,
+                    (&journal.action, &[]),
                     checkpoint,
                     why,
                     Back::Untouched,
@@ -260,7 +260,7 @@ impl State {
                     beside: &[],
                     lost: &[],
                 };
-                self.record_failure(workspace, &journal.action, checkpoint, why, back)?;
+                self.record_failure(workspace, (&journal.action, &[]), checkpoint, why, back)?;
                 Ok(match left.is_empty() {
                     true => End::TakenBack,
                     false => End::Changed(left),

@@ -10,7 +10,7 @@ use safepoint_model::{ActionId, Digest, Expiry, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use id::SnapshotId;
-pub use table::{Action, COMPONENT, Selection, keep, taken_back};
+pub use table::{Action, COMPONENT, Selection, is_listed, keep, taken_back};
 pub(crate) use table::{
     Source, actions_placed, delete, insert, insert_action, list_placed, recent_actions, set_pinned,
     spend, workspaces,
@@ -107,6 +107,10 @@ pub struct Record {
     pub linked: Option<LinkedGit>,
     /// What git says of the work tree.
     pub git_head: Option<String>,
+    /// The directory of the repository that keeps a reference or a stash entry of it, where that
+    /// is outside the workspace; what is not UTF-8 is escaped. Earlier records have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_common: Option<String>,
     /// What was left out, and why.
     pub left_out: Vec<Note>,
     /// Which secrets were not captured.

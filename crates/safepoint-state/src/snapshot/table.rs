@@ -374,6 +374,17 @@ pub(crate) fn delete(sql: &mut dyn Sql, id: &SnapshotId) -> Result<(), StateErro
     Ok(())
 }
 
+/// Whether there is a row of a snapshot with exactly this id, whatever the trail tells of it.
+pub fn is_listed(sql: &mut dyn Sql, id: &str) -> Result<bool, StateError> {
+    let found = query_one(
+        sql,
+        "SELECT number FROM state_snapshots WHERE id = ?1",
+        &[Value::Text(id)],
+        |row| row.integer(0),
+    )?;
+    Ok(found.is_some())
+}
+
 const ACTION_COLUMNS: &str = "action_id, workspace, time, session_id, action, summary, decision, outcome, before_id, after_id, undoes";
 
 /// The actions of these sources, or all, newest first, with the place of the entry that tells of
@@ -401,8 +412,8 @@ pub(crate) fn actions_placed(
     )?)
 }
 
-/// Actions that somebody performed and that may still be taken back: those since a moment, and the
-/// newest of each workspace, whenever it was.
+/// Actions that may still be taken back: those since a moment, and of each workspace the newest
+/// that somebody performed, whenever it was.
 pub(crate) fn recent_actions(
     sql: &mut dyn Sql,
     since: Timestamp,
@@ -410,7 +421,7 @@ pub(crate) fn recent_actions(
     Ok(query_all(
         sql,
         &format!(
-            "SELECT {ACTION_COLUMNS} FROM state_actions WHERE action <> ?1 AND (time >= ?2 OR number IN (SELECT MAX(number) FROM state_actions WHERE action <> ?1 GROUP BY workspace)) ORDER BY number DESC"
+            "SELECT {ACTION_COLUMNS} FROM state_actions WHERE time >= ?2 OR number IN (SELECT MAX(number) FROM state_actions WHERE action <> ?1 GROUP BY workspace) ORDER BY number DESC"
         ),
         &[
             Value::Text(crate::record::OBSERVED),

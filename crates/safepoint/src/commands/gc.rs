@@ -3,11 +3,12 @@
 use safepoint_model::Exit;
 use safepoint_state::Choice;
 use safepoint_state::objects::Mode;
+use safepoint_store::Sql;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::console::{GOOD, STRONG, count};
-use crate::context::Context;
+use crate::context::{Context, real_path};
 use crate::error::CliError;
 use crate::settings::Size;
 
@@ -17,7 +18,8 @@ pub(crate) struct Arguments {
     /// Show what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// Delete this checkpoint and no other, expired or not; the beginning of its id is enough
+    /// Delete this checkpoint of the workspace and no other, expired or not; the beginning of its
+    /// id is enough
     #[arg(long, value_name = "ID")]
     checkpoint: Option<String>,
     /// Delete it even if the undo of a recent action needs it
@@ -34,8 +36,8 @@ pub(crate) struct GcReply {
     deleted: Vec<String>,
     /// How many checkpoints stay.
     kept: u64,
-    /// Checkpoints that have expired and stay because a recent action is undone with them: one of
-    /// the last 24 hours, or the newest of its workspace.
+    /// Checkpoints that have expired and stay because an action is undone with them: one that is
+    /// running, one of the last 24 hours, or the newest of its workspace.
     kept_for_undo: Vec<KeptDocument>,
     /// How many objects nothing referred to.
     objects: u64,
@@ -63,9 +65,17 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         true => Choice::Forced,
         false => Choice::Careful,
     };
+    // A directory that was deleted has checkpoints all the same.
+    let here = context
+        .workspace()
+        .map_or_else(|_| real_path(&context.directory), |it| it.root);
+    super::list::refuse_missing(&state, &here)?;
+    let control = context.control()?;
+    let running =
+        |sql: &mut dyn Sql| -> Result<_, CliError> { Ok(control.states_before_running(sql)?) };
     let collection = match &arguments.checkpoint {
-        Some(id) => state.delete_checkpoint(id, choice, mode)?,
-        None => state.collect(mode)?,
+        Some(id) => state.delete_checkpoint(id, &here, choice, &running, mode)?,
+        None => state.collect(&running, mode)?,
     };
     let reply = GcReply {
         dry_run: arguments.dry_run,

@@ -148,10 +148,22 @@ pub(super) fn explain(error: &StateError) -> Explanation {
             None,
             hint("nothing was changed: what is in the bucket stays there"),
         ),
+        StateError::NotDeleted {
+            id,
+            because: KeepReason::OtherWorkspace(_),
+        } => (
+            Code::OtherWorkspace,
+            Some(id.clone()),
+            hint("nothing was deleted; name its directory with `-C` to delete it there"),
+        ),
         StateError::NotDeleted { id, because } => (
             Code::Conflict,
             Some(id.clone()),
             hint(match because {
+                KeepReason::OtherWorkspace(_) => "nothing was deleted",
+                KeepReason::Running(_) => {
+                    "nothing was deleted, and `--force` does not either; try again when that action has ended"
+                }
                 KeepReason::Pinned => "nothing was deleted; `safepoint pin --remove ID` unpins it",
                 KeepReason::WorkRecord => {
                     "nothing was deleted: work is verified and taken over with it"
