@@ -59,7 +59,7 @@ impl Default for Limits {
 
 /// Whether `number` is an integer beyond [`MAX_INTEGER`] that RFC 8785 spells
 /// out in digits; from 10^21 on it has an exponent, and nobody takes it for exact.
-fn is_inexact_integer(number: f64) -> bool {
+pub(crate) fn is_inexact_integer(number: f64) -> bool {
     let size = number.abs();
     size > MAX_INTEGER as f64 && size < 1e21
 }

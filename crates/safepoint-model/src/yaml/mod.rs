@@ -9,6 +9,7 @@ mod lines;
 mod quick;
 #[cfg(test)]
 mod tests;
+mod value;
 mod write;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
 use crate::text;
 
+pub use value::read_value;
 pub use write::write;
 
 /// The longest document that is read, in bytes: 4 MiB.

@@ -216,7 +216,7 @@ fn is_integer(text: &str) -> bool {
 }
 
 /// Whether it stands for nothing when it stands without quotes.
-fn is_null(text: &str) -> bool {
+pub(super) fn is_null(text: &str) -> bool {
     text.is_empty() || text == "~" || text.eq_ignore_ascii_case("null")
 }
 

@@ -265,6 +265,120 @@ proptest::proptest! {
     }
 }
 
+#[test]
+fn tr_02_a_number_is_exact_or_refused() {
+    let read = |text: &str| read_value(&format!("id: {text}\n")).map(|it| it["id"].clone());
+    for (text, expected) in [
+        ("9007199254740991", json!(9_007_199_254_740_991_u64)),
+        ("-9007199254740991", json!(-9_007_199_254_740_991_i64)),
+        ("017", json!(17)),
+        ("-017", json!(-17)),
+        ("+5", json!(5)),
+        ("0o17", json!(15)),
+        ("0xfF", json!(255)),
+        ("1.50", json!(1.5)),
+        (".5", json!(0.5)),
+        ("1e3", json!(1000.0)),
+        ("1_000", json!("1_000")),
+        ("0x_ff", json!("0x_ff")),
+        ("0b11", json!("0b11")),
+        ("1_0.5", json!("1_0.5")),
+        ("\"017\"", json!("017")),
+        (
+            "\"123456789012345678901234567890\"",
+            json!("123456789012345678901234567890"),
+        ),
+        ("2026-11-18", json!("2026-11-18")),
+        ("12:30", json!("12:30")),
+    ] {
+        assert_eq!(read(text).as_ref(), Ok(&expected), "{text}");
+    }
+    for text in [
+        "9007199254740992",
+        "-9007199254740992",
+        "18446744073709551615",
+        "18446744073709551616",
+        "123456789012345678901234567890",
+        "-123456789012345678901234567890",
+        "0x20000000000000",
+        "9007199254740993.0",
+        "1e20",
+        "1e400",
+        ".inf",
+        "!!int 17",
+        "!!str 17",
+    ] {
+        assert!(read(text).is_err(), "{text}");
+    }
+    let error = read("123456789012345678901234567890")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("not exact"), "{error}");
+    assert!(error.ends_with("at line 1 column 5"), "{error}");
+}
+
+#[test]
+fn tr_02_values_beside_numbers_are_read_as_before() {
+    let text = "a: &a [017, x, ~]\nb: *a\nc: {d: 1_0, 1: yes}\ne: |\n  f\n";
+    assert_eq!(
+        read_value(text).unwrap(),
+        json!({"a": [17, "x", null], "b": [17, "x", null], "c": {"d": "1_0", "1": "yes"}, "e": "f\n"})
+    );
+    assert_eq!(read_value("").unwrap(), Value::Null);
+    for wrong in [
+        "a: 1\na: 2\n",
+        "a: 1\n---\nb: 017\n",
+        "a: *x\n",
+        "? [1.0]\n: x\n",
+    ] {
+        assert!(read_value(wrong).is_err(), "{wrong}");
+    }
+}
+
+proptest::proptest! {
+    /// YAML and JSON see the same number, or neither sees one.
+    #[test]
+    fn tr_02_yaml_reads_the_numbers_of_json_as_json_does(
+        number in "-?(0|[1-9][0-9]{0,24})(\\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?",
+    ) {
+        let by_json = crate::json::read(
+            format!("{{\"a\":[{number}]}}").as_bytes(),
+            crate::json::Limits::default(),
+        );
+        let by_yaml = read_value(&format!("a:\n  - {number}\n"));
+        match (by_json, by_yaml) {
+            (Ok(json), Ok(yaml)) => proptest::prop_assert_eq!(
+                crate::json::canonical(&json).unwrap(),
+                crate::json::canonical(&yaml).unwrap()
+            ),
+            (Err(_), Err(_)) => {}
+            (json, yaml) => proptest::prop_assert!(false, "{:?} {:?}", json, yaml),
+        }
+    }
+
+    /// What is written as JSON can be read again, and means the same.
+    #[test]
+    fn tr_02_no_two_scalars_are_read_as_one_number(
+        one in "[-+]?[0-9._xoe]{1,24}",
+        other in "[-+]?[0-9]{15,24}",
+    ) {
+        let read = |text: &str| read_value(&format!("a: {text}\n")).ok();
+        if let (Some(one), Some(again)) = (read(&one), read(&other)) {
+            for value in [&one, &again] {
+                let written = serde_json::to_vec(value).unwrap();
+                let read = crate::json::read(&written, crate::json::Limits::default());
+                proptest::prop_assert!(read.is_ok(), "{}", value);
+            }
+            // An integer says exactly what was written.
+            if let Some(number) = again["a"].as_i64() {
+                let digits = other.trim_start_matches(['+', '-']).trim_start_matches('0');
+                let read = number.unsigned_abs().to_string();
+                proptest::prop_assert_eq!(read.trim_start_matches('0'), digits);
+            }
+        }
+    }
+}
+
 /// A mapping of texts, lists and mappings.
 fn tree() -> impl proptest::strategy::Strategy<Value = Value> {
     use proptest::prelude::*;

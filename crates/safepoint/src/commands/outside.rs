@@ -224,16 +224,23 @@ pub(super) fn to_json(bytes: Vec<u8>, given: &str) -> Result<Vec<u8>, CliError> 
     if begins_as_json || serde_json::from_str::<IgnoredAny>(text).is_ok() {
         return Ok(bytes);
     }
-    match yaml::read_as::<Value>(text) {
+    match yaml::read_value(text) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => Ok(serde_json::to_vec(&value)?),
         Ok(_) => Ok(bytes),
-        // One line is JSON that was mistyped, more is a file that somebody wrote.
-        Err(_) if !text.trim_end().contains('\n') => Ok(bytes),
+        // One line is JSON that was mistyped, unless it is a document but for a number in it; more
+        // is a file that somebody wrote.
+        Err(_) if !text.trim_end().contains('\n') && !is_document(text) => Ok(bytes),
         Err(error) => Err(CliError::Invalid {
             message: format!("`{given}` is neither JSON nor YAML: {error}"),
             suggestion: "YAML is read strictly: each key once, no tags, no merge keys",
         }),
     }
+}
+
+/// Whether it is a mapping or a list, whatever is wrong with its numbers.
+fn is_document(text: &str) -> bool {
+    let read = yaml::read_as::<Value>(text);
+    matches!(read, Ok(Value::Object(_) | Value::Array(_)))
 }
 
 /// The directory that relative names are relative to.
