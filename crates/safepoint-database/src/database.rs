@@ -8,6 +8,9 @@ use std::time::Duration;
 use crate::address::{Address, Engine};
 use crate::{Contents, DatabaseError, Image, Keep, mariadb, postgres, sqlite};
 
+/// How long a server has to let us in, where nothing says otherwise.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// What reaching a database needs besides its address.
 #[derive(Clone)]
 pub struct Access {

@@ -9,6 +9,7 @@
 )]
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -544,6 +545,46 @@ fn st_16_postgresql_comes_back_and_no_password_is_kept() {
 #[test]
 fn st_16_mariadb_comes_back_and_no_password_is_kept() {
     story("SAFEPOINT_TEST_MARIADB");
+}
+
+/// A server that answers each connection with these bytes and then says nothing. Gives back its
+/// port; it ends with the test.
+fn silent_server(says: &'static [u8]) -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut connection in listener.incoming().flatten() {
+            let _ = connection.write_all(says);
+            open.push(connection);
+        }
+    });
+    port
+}
+
+#[test]
+fn st_16_a_server_that_accepts_and_says_nothing_is_given_up() {
+    let env = env();
+    // The second one lets us in, and never says that it is ready.
+    let authenticated: &[u8] = b"R\0\0\0\x08\0\0\0\0";
+    for (scheme, says) in [
+        ("postgres", &b""[..]),
+        ("postgres", authenticated),
+        ("mariadb", b""),
+    ] {
+        let address = format!("{scheme}://u@127.0.0.1:{}/db", silent_server(says));
+        let mut command = env.command(&["checkpoint", &address, "--json"]);
+        command.env("PGPASSWORD", "p").env("PGCONNECT_TIMEOUT", "1");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{address}: {output:?}");
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(reply["checkpoint_created"], false, "{reply}");
+        assert_eq!(reply["error"]["name"], "DATABASE_FAILED", "{reply}");
+        let message = reply["error"]["message"].as_str().unwrap();
+        // The client of MariaDB has words of its own for it.
+        let is_told = message.contains("cannot reach") || message.contains("handshake");
+        assert!(is_told, "{reply}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use crate::address::Server as Place;
+use crate::database::CONNECT_TIMEOUT;
 use crate::tool::Tool;
 use crate::{Database, DatabaseError};
 
@@ -97,7 +98,7 @@ impl Server {
         let tool = Tool::find(&["mariadb", "mysql"], &variables, "mariadb-client")?;
         let timeout = database.access.lock_timeout;
         let mut server = Self {
-            arguments: arguments(place, timeout.as_secs().max(10)),
+            arguments: arguments(place, CONNECT_TIMEOUT.as_secs()),
             tool,
             variables,
             address,

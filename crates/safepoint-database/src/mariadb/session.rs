@@ -14,13 +14,19 @@
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use crate::DatabaseError;
+use crate::database::CONNECT_TIMEOUT;
 
 use super::lex::{self, Backslash};
 use super::pipe::{Event, RUNS, forward, is_lost, random, unescape};
 use super::trouble::{Trouble, read_error};
+
+/// How long the client has until its first answer: to start, and to be let in by the server, for
+/// which it has the usual time.
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(2 * CONNECT_TIMEOUT.as_secs());
 
 /// What is known behind a statement that worked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -175,7 +181,15 @@ impl Session {
                 Some(done) if signalled => return self.verdict(done),
                 kept => done = kept,
             }
-            match self.events.recv().unwrap_or(Event::End) {
+            let event = match self.count {
+                // The first answer also tells that there is a server, and one that speaks.
+                1 => match self.events.recv_timeout(FIRST_ANSWER_TIMEOUT) {
+                    Err(RecvTimeoutError::Timeout) => return Err(self.silent()),
+                    event => event.ok(),
+                },
+                _ => self.events.recv().ok(),
+            };
+            match event.unwrap_or(Event::End) {
                 Event::End => return Err(self.over()),
                 Event::Errors(run) => {
                     self.errors.extend_from_slice(&run);
@@ -224,6 +238,18 @@ impl Session {
             message,
             address: self.address.clone(),
         }
+    }
+
+    /// The server accepts connections and says nothing.
+    fn silent(&mut self) -> Trouble {
+        self.end();
+        Trouble::Other(DatabaseError::Unreachable {
+            address: self.address.to_string(),
+            why: format!(
+                "the server said nothing for {} s",
+                FIRST_ANSWER_TIMEOUT.as_secs()
+            ),
+        })
     }
 
     /// The session is over: reads all that the client has said, and tells why.

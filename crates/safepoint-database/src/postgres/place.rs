@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use postgres::Config;
 
+use crate::database::CONNECT_TIMEOUT;
 use crate::{Database, DatabaseError};
 
 /// Where sockets usually are.
@@ -88,7 +89,7 @@ impl Place {
             timeout: variable("PGCONNECT_TIMEOUT")
                 .and_then(|text| text.parse().ok())
                 .filter(|seconds| *seconds > 0)
-                .map_or(Duration::from_secs(10), Duration::from_secs),
+                .map_or(CONNECT_TIMEOUT, Duration::from_secs),
             surroundings: surroundings(variables),
         };
         if place.password.is_none() {
@@ -100,6 +101,11 @@ impl Place {
             }
         }
         Ok(place)
+    }
+
+    /// How long the server has until its first answer.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// For our own connection.

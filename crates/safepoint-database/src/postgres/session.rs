@@ -5,6 +5,7 @@
 //! us and the server hands nothing of it on.
 
 use std::io::{BufRead, Write};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use postgres::{Client, NoTls, SimpleQueryMessage};
@@ -45,7 +46,35 @@ impl Session {
         Self::connect(self.place.clone())
     }
 
+    /// Connects. The client library bounds only the time until the server accepts; a server that
+    /// accepts and then says nothing would hold us forever, so everything up to its first answer
+    /// is done on a thread that is waited for no longer than that.
     fn connect(place: Place) -> Result<Self, DatabaseError> {
+        let (limit, address) = (place.timeout(), place.address.clone());
+        let unreachable = |why: String| DatabaseError::Unreachable { address, why };
+        let (sender, attempt) = sync_channel(1);
+        let begun = std::thread::Builder::new()
+            .name("postgres-connect".to_owned())
+            .spawn(move || {
+                // Nobody may be waiting any more; then the connection is closed.
+                let _ = sender.send(Self::shake_hands(place));
+            });
+        if let Err(error) = begun {
+            return Err(unreachable(error.to_string()));
+        }
+        match attempt.recv_timeout(limit) {
+            Ok(connected) => connected,
+            Err(RecvTimeoutError::Timeout) => Err(unreachable(format!(
+                "the server said nothing for {} s (`PGCONNECT_TIMEOUT`)",
+                limit.as_secs()
+            ))),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(unreachable("the attempt to connect was cut off".to_owned()))
+            }
+        }
+    }
+
+    fn shake_hands(place: Place) -> Result<Self, DatabaseError> {
         #[expect(
             clippy::disallowed_methods,
             reason = "the user's databases are opened here, and never as a store"
