@@ -126,13 +126,18 @@ impl CheckpointEvaluator {
     /// assert!(raised(json!({"action_id": "ticket.delete"})));
     /// assert!(!raised(json!({"action_id": "ticket.read"})));
     /// assert!(raised(json!({})), "nobody knows what it is");
+    ///
+    /// let named = StewardCheckpointDef::new("review", "Review", CheckpointTrigger::Interactive {});
+    /// let raised = |data| evaluator.evaluate_steward_checkpoint(&named, data).is_raised;
+    /// assert!(raised(json!({"checkpoint_id": "review"})));
+    /// assert!(!raised(json!({"checkpoint_id": "another"})));
     /// ```
     pub fn evaluate_steward_checkpoint(
         &self,
         definition: &StewardCheckpointDef,
         trigger_data: Value,
     ) -> TriggeredCheckpoint {
-        let is_raised = definition.enabled && is_met(&definition.trigger, &trigger_data);
+        let is_raised = definition.enabled && is_met(definition, &trigger_data);
         TriggeredCheckpoint {
             contexts: match is_raised {
                 true => self.contexts(&definition.trigger, &trigger_data),
@@ -203,8 +208,12 @@ impl CheckpointEvaluator {
 }
 
 /// Whether what happened is what a trigger waits for, as far as that can be told from it.
-fn is_met(trigger: &CheckpointTrigger, data: &Value) -> bool {
-    match trigger {
+fn is_met(definition: &StewardCheckpointDef, data: &Value) -> bool {
+    match &definition.trigger {
+        // Somebody asks for a gate by its name, or for any.
+        CheckpointTrigger::Interactive { .. } | CheckpointTrigger::ExplicitRequest { .. } => {
+            text_in(data, "checkpoint_id").is_none_or(|id| id == definition.checkpoint_id)
+        }
         CheckpointTrigger::ActionPre { patterns } | CheckpointTrigger::ActionPost { patterns } => {
             text_in(data, "action_id").is_none_or(|action| has_action(patterns, action))
         }

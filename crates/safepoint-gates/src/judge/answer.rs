@@ -223,7 +223,7 @@ impl<'a> Step<'a> {
             "answer": answer,
             "question": question.definition.question_id,
             "action": action,
-            "params": parameters,
+            "params": super::custom::object_or_empty(&parameters),
             "risk": risk,
             "session": self.session_facts(),
         });

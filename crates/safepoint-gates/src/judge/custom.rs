@@ -8,6 +8,15 @@ use crate::atlas::CheckpointTrigger;
 use crate::engine::Gate;
 use crate::engine::Ran;
 
+/// What code is given where there may be no parameters: `has(params.x)` fails on null, and a
+/// trigger that fails is raised.
+pub(super) fn object_or_empty(parameters: &Value) -> Value {
+    match parameters {
+        Value::Null => json!({}),
+        given => given.clone(),
+    }
+}
+
 impl<'a> Step<'a> {
     /// The custom gates that this event raises.
     pub(super) fn custom(
@@ -46,14 +55,14 @@ impl<'a> Step<'a> {
             return gate.is_blocking();
         }
         let own = match &gate.definition.trigger {
-            CheckpointTrigger::Custom { params, .. } => params.clone(),
-            _ => Value::Null,
+            CheckpointTrigger::Custom { params, .. } => object_or_empty(params),
+            _ => json!({}),
         };
         let given = json!({
             "event": event,
             "input": input.unwrap_or_default(),
             "action": asked.map(|asked| asked.action).unwrap_or_default(),
-            "params": asked.map_or(&Value::Null, |asked| asked.parameters),
+            "params": asked.map_or_else(|| json!({}), |asked| object_or_empty(asked.parameters)),
             "risk": asked.map(|asked| asked.risk).unwrap_or_default(),
             "trigger": own,
             "session": self.session_facts(),

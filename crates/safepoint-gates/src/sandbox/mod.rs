@@ -74,6 +74,15 @@ impl Program {
         Ok(Self { kind })
     }
 
+    /// The members of the input without which it fails, as far as that is known before it runs.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let variables = match &self.kind {
+            Kind::Cel(expression) => Some(expression.variables()),
+            Kind::Wasm(_) => None,
+        };
+        variables.into_iter().flatten()
+    }
+
     /// Runs it on `input`, an object. The same input always gives the same.
     pub fn run(&self, input: &Value) -> Result<Said, SandboxError> {
         let Value::Object(members) = input else {

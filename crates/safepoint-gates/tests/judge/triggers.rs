@@ -169,6 +169,29 @@ fn ga_15_a_trigger_that_fails_fires() {
 }
 
 #[test]
+fn ga_15_a_trigger_is_given_empty_parameters_where_there_are_none() {
+    // The example of docs/extensions.md.
+    let gate = asking(
+        "big-change",
+        "{type: custom, trigger_id: 'cel: has(params.files) && size(params.files) > 2'}",
+        "",
+    );
+    let engine = engine(&[&with_gates(&[gate])]);
+    let (mut story, start) = Story::begin(&engine);
+    assert_eq!(gates(&start), Vec::<&str>::new());
+    assert_eq!(gates(&story.input("x")), Vec::<&str>::new());
+    for (parameters, raised) in [
+        (json!(null), false),
+        (json!({}), false),
+        (json!({"files": ["a"]}), false),
+        (json!({"files": ["a", "b", "c"]}), true),
+    ] {
+        let asked = story.request_with("ticket.get", parameters.clone(), None);
+        assert_eq!(!gates(&asked).is_empty(), raised, "{parameters}");
+    }
+}
+
+#[test]
 fn ga_15_a_service_is_asked_by_the_caller_and_fails_closed() {
     let text = with_gates(&[asking(
         "far",

@@ -24,7 +24,9 @@ fn one(extension: &Extension, pointer: &str, findings: &mut Findings) {
         findings.error(pointer.to_owned(), message, hint);
     }
     if let Some(expression) = &extension.cel {
-        cel(expression, &format!("{pointer}/cel"), findings);
+        // Which of the two uses it, its names do not say.
+        let given = [OF_TRIGGERS, OF_ANSWERS];
+        cel(expression, &given, &format!("{pointer}/cel"), findings);
     }
     if let Some(path) = &extension.wasm
         && path.trim().is_empty()
@@ -63,14 +65,37 @@ pub(super) fn is_https(url: &str) -> bool {
         && !url.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
-/// An expression that cannot be compiled would fail each time it is asked.
-pub(super) fn cel(expression: &str, pointer: &str, findings: &mut Findings) {
-    if let Err(error) = Program::cel(expression) {
-        let message = format!(
-            "this is not a CEL expression: {}",
-            shown(&error.to_string())
-        );
-        findings.error(pointer.to_owned(), message, None);
+/// What a trigger is given.
+pub(super) const OF_TRIGGERS: &[&str] = &[
+    "event", "input", "action", "params", "risk", "trigger", "session",
+];
+/// What a check of an answer is given.
+pub(super) const OF_ANSWERS: &[&str] =
+    &["answer", "question", "session", "action", "params", "risk"];
+
+/// An expression that cannot be compiled would fail each time it is asked, and one that uses
+/// anything but the members of its input, too.
+pub(super) fn cel(expression: &str, given: &[&[&str]], pointer: &str, findings: &mut Findings) {
+    let program = match Program::cel(expression) {
+        Ok(program) => program,
+        Err(error) => {
+            let message = format!(
+                "this is not a CEL expression: {}",
+                shown(&error.to_string())
+            );
+            findings.error(pointer.to_owned(), message, None);
+            return;
+        }
+    };
+    for name in program.variables() {
+        if !given.iter().any(|names| names.contains(&name)) {
+            let names: Vec<&str> = given.iter().copied().flatten().copied().collect();
+            findings.warning(
+                pointer.to_owned(),
+                format!("nothing gives `{}`, so this fails each time", shown(name)),
+                format!("there are `{}`", names.join("`, `")),
+            );
+        }
     }
 }
 

@@ -173,7 +173,8 @@ impl Checker<'_, '_> {
         match Runner::inline(reference) {
             Some(Runner::Cel(expression)) => {
                 let pointer = self.pointer(below);
-                extensions::cel(&expression, &pointer, self.findings);
+                let given = [extensions::OF_ANSWERS];
+                extensions::cel(&expression, &given, &pointer, self.findings);
             }
             Some(Runner::Wasm(path)) if path.is_empty() => {
                 let message = "`wasm:` names no module".to_owned();

@@ -174,7 +174,8 @@ pub(super) fn warn(atlas: &AtlasManifest, names: &Names<'_>, findings: &mut Find
             if let Some(code) = Runner::inline(trigger_id) {
                 if let Runner::Cel(expression) = code {
                     let pointer = format!("/checkpoints/{index}/trigger/trigger_id");
-                    extensions::cel(&expression, &pointer, findings);
+                    let given = [extensions::OF_TRIGGERS];
+                    extensions::cel(&expression, &given, &pointer, findings);
                 }
                 continue;
             }

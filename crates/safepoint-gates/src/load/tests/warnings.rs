@@ -105,6 +105,18 @@ fn ga_02_a_trigger_that_names_its_code_by_itself_is_no_trigger_without_code() {
 }
 
 #[test]
+fn ga_02_variables_that_nothing_gives_are_flagged() {
+    only(
+        "checkpoints: [{checkpoint_id: g, trigger: {type: custom, trigger_id: 'cel: size(parameters) > 1 && [1].all(x, x > 0)'}}]\n",
+        "/checkpoints/0/trigger/trigger_id: nothing gives `parameters`, so this fails each time",
+    );
+    only(
+        "extensions: [{extension_id: e, cel: 'answr == \"x\"'}]\n",
+        "/extensions/0/cel: nothing gives `answr`, so this fails each time",
+    );
+}
+
+#[test]
 fn ga_02_settings_that_change_nothing_or_too_much_are_flagged() {
     only(
         "checkpoint_config: {action_pre: {mappings: {'file.*': {require_policy_check: true}}}}\n",

@@ -86,6 +86,11 @@ impl Expression {
         )
     }
 
+    /// What the input must have.
+    pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(String::as_str)
+    }
+
     /// Runs it with the members of an object as variables.
     pub(super) fn run(&self, input: &Map<String, Value>) -> Result<Said, SandboxError> {
         // `unknown || true` is true in CEL: a name that is wrong must show.
