@@ -220,6 +220,135 @@ fn st_24_a_target_that_changed_after_the_checkpoint_is_told() {
 }
 
 #[test]
+fn st_23_a_change_is_given_as_one_document() {
+    let env = some();
+    env.write(
+        "project/src/user.rb",
+        "def get_email(user)\n  user.email\nend\n",
+    );
+    let id = checkpoint(&env, &[]);
+    // As the contract of the skill writes its first example.
+    let document = format!(
+        "target: \"src/user.rb\"\noperation:\n  type: \"edit\"\n  description: \"Add null check for user parameter\"\n  changes:\n    - line: 2\n      old: \"user.email\"\n      new: \"user&.email\"\ncheckpoint_id: \"{id}\"\n"
+    );
+    env.write("project/change.yaml", &document);
+    let done = env.json(&["mutate", "--input", "@change.yaml"]);
+    assert_eq!(done["success"], true, "{done}");
+    assert_eq!(done["target"], "src/user.rb");
+    assert_eq!(done["operation"], "Add null check for user parameter");
+    assert_eq!(done["checkpoint_id"], json!(id));
+    let id = checkpoint(&env, &[]);
+    let without = r#"{"target": "src/a.txt", "operation": {"type": "edit", "changes": [{"old": "two", "new": "2"}]}}"#;
+    let refused = run(&env, &["--input", without]);
+    assert_eq!(refused.reply["error"]["code"], "F501", "{refused:?}");
+    env.json(&["mutate", "--auto-checkpoint", "--input", without]);
+    let named = format!(
+        r#"{{"target": "other.txt", "operation": {{"type": "delete"}}, "checkpoint_id": "{id}"}}"#
+    );
+    for more in [
+        &["--auto-checkpoint"][..],
+        &["--checkpoint", &id],
+        &["--operation", "{}"],
+        &["other.txt"],
+    ] {
+        let wrong = env.run(&[&["mutate", "--input", &named], more].concat());
+        assert_eq!(wrong.code, 7, "{more:?}: {wrong:?}");
+    }
+    let unknown = r#"{"target": "other.txt", "operation": {"type": "delete"}, "checkpoint": "x"}"#;
+    assert_eq!(run(&env, &["--input", unknown]).code, 7);
+    assert_eq!(env.run(&["mutate"]).code, 7);
+}
+
+#[test]
+fn st_23_a_batch_in_yaml_may_begin_with_a_hyphen() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let batch = "- target: src/a.txt\n  type: edit\n  changes: [{old: two, new: '2'}]\n";
+    env.json(&["mutate", "--checkpoint", &id, "--operation", batch]);
+}
+
+#[test]
+fn st_23_a_number_in_yaml_is_exact_or_refused() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let still = Still::of(&env.project());
+    for value in ["12345678901234567890", "9007199254740993"] {
+        for more in ["", "\n"] {
+            let operation = format!("{{type: json, merge: {{a: {value}}}}}");
+            let block = format!("type: json\nmerge: {{a: {value}}}{more}");
+            let line = format!("- {operation}{more}");
+            for given in [block, line] {
+                let run = env.run(&[
+                    "mutate",
+                    "a.json",
+                    "--checkpoint",
+                    &id,
+                    "--operation",
+                    &given,
+                ]);
+                assert_eq!(run.code, 7, "{given}: {run:?}");
+                assert!(run.stderr.contains("not exact"), "{given}: {run:?}");
+            }
+        }
+    }
+    still.assert_untouched();
+}
+
+#[test]
+fn st_09_the_log_and_the_manifest_tell_what_became_of_a_checkpoint() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let edit =
+        |old: &str| json!({"type": "edit", "changes": [{"old": old, "new": "2"}]}).to_string();
+    let mutate = |id: &str, operation: &str| {
+        run(
+            &env,
+            &["src/a.txt", "--checkpoint", id, "--operation", operation],
+        )
+    };
+    assert_ne!(mutate(&id, &edit("absent")).code, 0);
+    let done = mutate(&id, &edit("two")).reply;
+    let manifest = env
+        .project()
+        .join(format!(".checkpoints/{id}/manifest.json"));
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();
+    assert_eq!(manifest["used_up_by"], done["action_id"]);
+    assert_ne!(env.run(&["checkpoint", "absent"]).code, 0);
+    // A file that is not readable as it was stored.
+    env.json(&["rollback", &id]);
+    let log = env.project().join(".audit/checkpoint-operations.log");
+    let log = std::fs::read_to_string(log).unwrap();
+    let lines: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let found: Vec<(&str, &str)> = lines
+        .iter()
+        .map(|line| {
+            let outcome = line["outcome"].as_str().unwrap();
+            let outcome = outcome.split(':').next().unwrap();
+            (line["operation"].as_str().unwrap(), outcome)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("checkpoint", "ok"),
+            ("mutate", "refused"),
+            ("mutate", "ok"),
+            ("checkpoint", "failed"),
+            ("rollback", "ok"),
+        ]
+    );
+    for line in [&lines[1], &lines[2]] {
+        assert_eq!(line["targets"], json!(["src/a.txt"]), "{line}");
+    }
+    assert_eq!(lines[2]["action_id"], done["action_id"]);
+    assert!(lines[4]["action_id"].is_string(), "{}", lines[4]);
+}
+
+#[test]
 fn st_22_a_table_that_is_named_as_people_say_it_is_refused_with_the_address_to_write() {
     let env = some();
     let id = checkpoint(&env, &[]);

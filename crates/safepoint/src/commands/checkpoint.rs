@@ -34,14 +34,15 @@ pub(crate) struct Arguments {
     /// When it ceases to authorise changes: `24h`, `7d`, an RFC 3339 time or `never`
     #[arg(long, value_name = "WHEN")]
     expiry: Option<String>,
-    /// A state and its value: JSON, `@FILE`, or `-` for standard input
-    #[arg(long, value_name = "KEY=JSON")]
+    /// A state and its value: JSON or YAML, `@FILE`, or `-` for standard input
+    #[arg(long, value_name = "KEY=JSON", allow_hyphen_values = true)]
     state: Vec<String>,
     /// All of it as one document, JSON or YAML: `scope`, `reason`, `checkpoint_type` and `expiry`;
     /// @FILE for a file, - for standard input
     #[arg(
         long,
         value_name = "DOCUMENT",
+        allow_hyphen_values = true,
         conflicts_with_all = ["scope", "reason", "kind", "expiry"]
     )]
     input: Option<String>,

@@ -25,8 +25,13 @@ pub(crate) struct Approve {
     /// The word that `hold show` asks for, where it cannot be undone
     #[arg(long, value_name = "WORD")]
     confirm: Option<String>,
-    /// Let the session do this much without asking: JSON, or `@FILE`
-    #[arg(long, value_name = "JSON", conflicts_with = "per_step")]
+    /// Let the session do this much without asking: JSON or YAML, or `@FILE`
+    #[arg(
+        long,
+        value_name = "JSON",
+        conflicts_with = "per_step",
+        allow_hyphen_values = true
+    )]
     envelope: Option<String>,
     /// Ask before every further step of the session
     #[arg(long)]

@@ -37,8 +37,8 @@ pub(crate) struct Arguments {
     /// The word that `hold show` asks for, where it cannot be undone
     #[arg(long, value_name = "WORD")]
     confirm: Option<String>,
-    /// Let the session do this much without asking: JSON, or `@FILE`
-    #[arg(long, value_name = "JSON")]
+    /// Let the session do this much without asking: JSON or YAML, or `@FILE`
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     envelope: Option<String>,
     /// Why
     #[arg(long, value_name = "TEXT")]

@@ -2,6 +2,7 @@
 //! it or rolls it back.
 
 mod difference;
+mod input;
 mod leave;
 mod reply;
 mod step;
@@ -33,7 +34,7 @@ pub(crate) use reply::MutateReply;
 pub(crate) use step::ChangeStep;
 
 /// Arguments of `mutate`
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// What to change: a path, `state:NAME` or a database; a batch names its own
     target: Option<String>,
@@ -43,9 +44,23 @@ pub(crate) struct Arguments {
     /// Make a checkpoint of the workspace first
     #[arg(long, conflicts_with = "checkpoint")]
     auto_checkpoint: bool,
-    /// What to do, as JSON; `@FILE`, or `-` for standard input
-    #[arg(long, value_name = "JSON")]
-    operation: String,
+    /// What to do, as JSON or YAML; `@FILE`, or `-` for standard input
+    #[arg(
+        long,
+        value_name = "JSON",
+        allow_hyphen_values = true,
+        required_unless_present = "input"
+    )]
+    operation: Option<String>,
+    /// All of it as one document, JSON or YAML: `target`, `operation` and `checkpoint_id`; @FILE for
+    /// a file, - for standard input
+    #[arg(
+        long,
+        value_name = "DOCUMENT",
+        allow_hyphen_values = true,
+        conflicts_with_all = ["target", "operation", "checkpoint"]
+    )]
+    input: Option<String>,
     /// A line for the shell that must succeed, or the change is rolled back
     #[arg(long, value_name = "COMMAND")]
     verify: Option<String>,
@@ -70,7 +85,15 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         checkpoint: arguments.checkpoint.clone().unwrap_or_default(),
         anchors: Vec::new(),
     };
-    let (mutated, room) = match change(context, arguments, &mut told, None) {
+    let done = match input::filled(context, arguments) {
+        Ok(arguments) => {
+            told.target = arguments.target.clone().unwrap_or_default();
+            told.checkpoint = arguments.checkpoint.clone().unwrap_or_default();
+            change(context, &arguments, &mut told, None)
+        }
+        Err(error) => Err(Box::new((error, None))),
+    };
+    let (mutated, room) = match done {
         Ok(done) => done,
         Err(failure) => {
             let (error, failed) = *failure;
@@ -118,7 +141,8 @@ fn change(
     step: Option<&ChangeStep<'_>>,
 ) -> Result<(Mutated, Room), Failure> {
     let plain = |error: CliError| -> Failure { Box::new((error, None)) };
-    let text = outside::json_or_yaml(context, &arguments.operation).map_err(plain)?;
+    let given = arguments.operation.as_deref().unwrap_or_default();
+    let text = outside::json_or_yaml(context, given).map_err(plain)?;
     told.operation = description(&text);
     let steps = read_steps(&text, arguments).map_err(plain)?;
     told.target = names(&steps);

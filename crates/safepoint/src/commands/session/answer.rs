@@ -15,8 +15,9 @@ pub(crate) struct Arguments {
     session: String,
     /// The checkpoint that asks
     checkpoint_id: String,
-    /// The answers by question, such as {"agree": true}; @FILE for a file, - for standard input
-    #[arg(long, value_name = "JSON")]
+    /// The answers by question as JSON or YAML, such as {"agree": true}; @FILE for a file, - for
+    /// standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     answers: String,
     /// The hold, where the checkpoint waits in several
     #[arg(long, value_name = "ID")]

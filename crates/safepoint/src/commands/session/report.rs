@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     /// How it ended
     #[arg(long, value_enum, value_name = "OUTCOME")]
     outcome: Ended,
-    /// What came of it, as JSON; @FILE for a file, - for standard input
-    #[arg(long, value_name = "JSON")]
+    /// What came of it, as JSON or YAML; @FILE for a file, - for standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     result: Option<String>,
 }
 

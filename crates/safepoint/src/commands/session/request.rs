@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     session: String,
     /// The action, such as `ticket.delete`
     action: String,
-    /// Its parameters as JSON; @FILE for a file, - for standard input
-    #[arg(long, value_name = "JSON")]
+    /// Its parameters as JSON or YAML; @FILE for a file, - for standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     params: Option<String>,
     /// The risk that you see in it; the atlas's own can be raised, never lowered
     #[arg(long, value_enum, value_name = "TIER")]

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     workspace: String,
     #[command(flatten)]
     credential: Credential,
-    /// The checkpoint as JSON: type, payload, intent, parent, status, confidence; @FILE for a file, - for standard input
+    /// The checkpoint as JSON or YAML: type, payload, intent, parent, status, confidence; @FILE for a file, - for standard input
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     body: String,
     /// The same key with the same body gives the first result again
