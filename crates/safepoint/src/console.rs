@@ -1,5 +1,6 @@
 //! What is printed, and where: data on standard output, talk on standard error.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,6 +71,8 @@ pub(crate) struct Console {
     notation: Notation,
     quiet: bool,
     out: Box<dyn Write + Send>,
+    /// Whether text for people is printed without colours.
+    is_plain: bool,
     talk: Box<dyn Write + Send>,
     is_heard: Arc<AtomicBool>,
 }
@@ -144,8 +147,10 @@ impl Console {
             choice.write_global();
         }
         let is_heard = Arc::new(AtomicBool::new(true));
+        // Not by a stream that strips: it takes characters of the data for commands to a
+        // terminal, too.
         let out = Unheard {
-            writer: anstream::AutoStream::new(std::io::stdout(), choice),
+            writer: std::io::stdout(),
             is_heard: Arc::clone(&is_heard),
         };
         Self {
@@ -153,6 +158,7 @@ impl Console {
             notation: Notation::Json,
             quiet,
             out: Box::new(std::io::BufWriter::new(out)),
+            is_plain: choice == anstream::ColorChoice::Never,
             talk: Box::new(anstream::stderr()),
             is_heard,
         }
@@ -170,6 +176,7 @@ impl Console {
             notation: Notation::Json,
             quiet: true,
             out: Box::new(printed),
+            is_plain: false,
             // Whoever asked hears nothing of it, and nobody waits for whoever reads the log.
             talk: Box::new(std::io::sink()),
             is_heard: Arc::new(AtomicBool::new(true)),
@@ -178,6 +185,10 @@ impl Console {
 
     /// Text, line breaks and all, as data.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
+        let text = match self.is_plain && self.mode == Mode::Text {
+            true => without_colours(text),
+            false => Cow::Borrowed(text),
+        };
         Ok(self.out.write_all(text.as_bytes())?)
     }
 
@@ -361,6 +372,29 @@ impl Console {
     pub(crate) fn width(&self) -> usize {
         console_width().max(40)
     }
+}
+
+/// The text without the sequences that our styles are written as, and with everything else.
+fn without_colours(text: &str) -> Cow<'_, str> {
+    const BEGIN: &str = "\u{1b}[";
+    if !text.contains(BEGIN) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        plain.push_str(before);
+        let end = after.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end.and_then(|end| after.get(end..)?.strip_prefix('m')) {
+            Some(behind) => rest = behind,
+            None => {
+                plain.push_str(BEGIN);
+                rest = after;
+            }
+        }
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
 }
 
 /// The width of the terminal; in a pipe nothing is cut.

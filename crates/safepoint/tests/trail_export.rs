@@ -90,6 +90,24 @@ fn tr_07_each_format_goes_to_a_file_or_to_standard_output() {
 }
 
 #[test]
+fn tr_07_standard_output_gets_every_character_that_a_file_gets() {
+    let env = env();
+    assert_eq!(env.run(&["trail", "note", "a\u{7f}b"]).code, 0);
+    for format in FORMATS {
+        let export = ["trail", "export", "--format", format];
+        let printed = env.run(&export).stdout;
+        env.json(&[&export[..], &["--out", "file"]].concat());
+        let written = std::fs::read_to_string(env.project().join("file")).unwrap();
+        assert_eq!(printed, written, "{format}");
+    }
+    let listed = env.json(&["trail", "list", "--kind", "note"]).to_string();
+    assert!(listed.contains("a\u{7f}b"), "{listed:?}");
+    // Colours are taken out of what people read, and nothing else.
+    let text = env.run(&["status"]).stdout;
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
 fn tr_07_a_file_is_replaced_whole_or_not_at_all() {
     let env = filled();
     let old = env.write("project/out.jsonl", "what was there");
