@@ -147,6 +147,30 @@ fn tr_08_what_undid_an_action_is_listed_with_it() {
 }
 
 #[test]
+fn tr_08_a_roll_back_is_listed_with_the_actions_that_it_takes_back() {
+    let env = some();
+    let id = checkpoint(&env, &[]);
+    let done = mutate(&env, &id, "src/a.txt", &edit("Spell it as a number"), &[]).done();
+    let action = text(&done["action_id"]).to_owned();
+    let later = checkpoint(&env, &[]);
+    let kinds = || -> Vec<String> {
+        let list = env.json(&["trail", "list", "--action", &action]);
+        let entries = list["entries"].as_array().unwrap().iter();
+        entries.map(|it| text(&it["kind"]).to_owned()).collect()
+    };
+    let before = kinds();
+    // This one leaves it in place.
+    env.write("project/src/b.txt", "later\n");
+    env.json(&["rollback", &later]);
+    assert_eq!(kinds(), before);
+    env.json(&["rollback", &id]);
+    let back = [before, vec!["rolled_back".to_owned()]].concat();
+    assert_eq!(kinds(), back);
+    env.json(&["redo"]);
+    assert_eq!(kinds(), [back, vec!["redone".to_owned()]].concat());
+}
+
+#[test]
 fn tr_11_failed_changes_are_told_like_all_others() {
     let env = some();
     let id = checkpoint(&env, &[]);

@@ -11,6 +11,7 @@ use safepoint_trail::{Entry, FieldFilter, Query, Trail};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::past;
 use super::{EntryDocument, filter::Filter, line};
 use crate::console::Mode;
 use crate::context::Context;
@@ -176,6 +177,14 @@ fn undoing(trail: &Trail, query: &Query) -> Result<BTreeMap<u64, Entry>, CliErro
     let mut found = BTreeMap::new();
     let mut waiting: Vec<String> = query.action.iter().cloned().collect();
     while let Some(action) = waiting.pop() {
+        for entry in past::roll_backs(trail, &action)? {
+            if let Some(id) = &entry.action_id
+                && !found.contains_key(&entry.seq)
+            {
+                waiting.push(id.to_string());
+                found.insert(entry.seq, entry);
+            }
+        }
         let undoes = FieldFilter {
             path: vec!["undoes".to_owned()],
             value: action,

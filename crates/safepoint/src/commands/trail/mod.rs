@@ -8,6 +8,7 @@ pub(super) mod filter;
 pub(crate) mod head;
 pub(crate) mod list;
 pub(crate) mod note;
+mod past;
 pub(crate) mod prove;
 pub(crate) mod publish;
 mod send;
