@@ -40,6 +40,23 @@ fn su_08_a_form_that_does_not_come_is_cut() {
 }
 
 #[test]
+fn su_07_a_request_line_that_names_another_host_is_refused() {
+    let env = bare();
+    let server = Server::start(&env, &[]);
+    let here = &server.address;
+    let ask = |line: &str| {
+        let mut stream = server.connect();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let head = format!("{line} HTTP/1.1\r\nHost: {here}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        read_reply(&mut stream)
+    };
+    ask("GET http://evil.example/v1/sessions").problem(421);
+    // As a proxy sends it; who asks has no token.
+    ask(&format!("GET http://{here}/v1/sessions")).problem(401);
+}
+
+#[test]
 fn su_07_one_address_has_half_of_the_connections() {
     let env = bare();
     let server = Server::start(&env, &["--timeout", "10m"]);

@@ -84,7 +84,9 @@ pub(super) async fn around<A: Api>(
     });
     let admitted = admitted.and_then(|()| match is_probe {
         true => Ok(Whence::Ours),
-        false => shared.guard.check(request.method(), request.headers()),
+        false => shared
+            .guard
+            .check(request.method(), request.uri(), request.headers()),
     });
     let is_api = people::is_of_api(request.uri().path());
     let is_held_to_https = shared.guard.is_held_to_https(request.headers());
@@ -94,6 +96,8 @@ pub(super) async fn around<A: Api>(
         Ok(Whence::Ours) => next.run(request).await,
         Ok(Whence::Link) if is_api => guard::elsewhere().response(),
         Ok(Whence::Link) => own::tell("page", None, page::again()),
+        // Where it ends, one that is malformed does not say for sure.
+        Err(problem) if problem.status() == 400 => closing(problem.response()),
         Err(problem) => problem.response(),
     };
     let told = response.extensions_mut().remove::<Told>();

@@ -9,7 +9,7 @@
 use std::net::SocketAddr;
 
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use safepoint_model::Code;
 
 use super::Host;
@@ -101,7 +101,12 @@ impl Guard {
     }
 
     /// Whether a request is for us, and from nobody else's page but by a link.
-    pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<Whence, Problem> {
+    pub(super) fn check(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Whence, Problem> {
         let mut hosts = headers.get_all(HOST).iter();
         let (host, second) = (hosts.next(), hosts.next());
         let host = host.and_then(|host| host.to_str().ok());
@@ -112,7 +117,10 @@ impl Guard {
                 "a request names one host",
             ));
         };
-        if !self.hosts.contains(&host.to_ascii_lowercase()) {
+        // A request line with a whole address names a host as well.
+        let named = uri.authority().map(|authority| authority.as_str());
+        let mut hosts = [Some(host), named].into_iter().flatten();
+        if hosts.any(|host| !self.hosts.contains(&host.to_ascii_lowercase())) {
             return Err(Problem::new(
                 StatusCode::MISDIRECTED_REQUEST,
                 Code::AccessDenied,
@@ -175,7 +183,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_static(value));
         }
-        let checked = guard.check(method, &map);
+        let checked = guard.check(method, &Uri::from_static("/"), &map);
         checked.map_err(|problem| problem.status())
     }
 
