@@ -66,21 +66,30 @@ pub(crate) fn is_object(path: &[u8]) -> bool {
     inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"objects"))
 }
 
-/// The paths of objects that a change of a repository lost or damaged: git itself writes an
+/// The paths of objects that a change of a repository lost or damaged, and of what it knew of
+/// other work trees: git itself writes an
 /// object once, and removes some only where it has packed them anew. `changes` are a path each,
 /// with what was there before and after.
 pub(crate) fn lost_objects<'c>(
     changes: impl Iterator<Item = (&'c [u8], Option<&'c Entry>, Option<&'c Entry>)>,
 ) -> Vec<&'c [u8]> {
     let mut lost = Vec::new();
-    for (path, before, after) in changes.filter(|(path, ..)| is_object(path)) {
+    let mut lost_trees = Vec::new();
+    let mut is_packed = false;
+    for (path, before, after) in changes {
+        if is_of_other_work_trees(path) && before.is_some() && after.is_none() {
+            lost_trees.push(path);
+        }
+        if !is_object(path) {
+            continue;
+        }
         let is_pack = path.ends_with(b".pack");
         match (
             before.map(|entry| &entry.node),
             after.map(|entry| &entry.node),
         ) {
             // They were packed, and are in there.
-            (None, Some(Node::File { .. })) if is_pack => return Vec::new(),
+            (None, Some(Node::File { .. })) if is_pack => is_packed = true,
             (Some(before @ Node::File { .. }), after)
                 if !is_about_objects(path)
                     && after.is_none_or(|after| !same_content(before, after)) =>
@@ -90,7 +99,24 @@ pub(crate) fn lost_objects<'c>(
             _ => {}
         }
     }
+    if is_packed {
+        lost.clear();
+    }
+    lost_trees.retain(|path| is_essential_to_work_tree(path));
+    lost.extend(lost_trees);
     lost
+}
+
+/// Whether a path is one without which a repository knows nothing of another work tree.
+fn is_essential_to_work_tree(path: &[u8]) -> bool {
+    const FILES: [&[u8]; 4] = [b"HEAD", b"commondir", b"gitdir", b"index"];
+    let inside = inside(path).map(innermost).unwrap_or_default();
+    let mut names = inside.split(|byte| *byte == b'/').skip(1);
+    match (names.next(), names.next(), names.next()) {
+        (_, None, _) => true,
+        (_, Some(file), None) => FILES.contains(&file),
+        _ => false,
+    }
 }
 
 /// Whether a file among the objects is only a list that git makes anew from them.

@@ -48,6 +48,7 @@ mod undo;
 mod unheld;
 mod verify;
 pub mod watch;
+mod work_trees;
 
 pub use around::{Changed, Company, Errand, Share};
 pub use aside::Aside;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::part::Subject;
 use crate::path::{self, TreePath};
+use crate::scan::Omitted;
 use crate::scan::stat::Found;
 use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Action, Note, Record};
@@ -189,6 +190,15 @@ impl Record {
     fn is_sealed_and_there(&self, root: &Path, path: &str) -> bool {
         let full = root.join(path::as_path(&unescape(path)));
         self.sealed.iter().any(|sealed| sealed.path == path) && full.symlink_metadata().is_ok()
+    }
+
+    /// The same, as a look at the workspace has it.
+    pub(crate) fn omitted_paths(&self) -> Vec<Omitted> {
+        let notes = self.left_out.iter().map(|note| Omitted {
+            path: unescape(&note.path),
+            why: note.why.clone(),
+        });
+        notes.collect()
     }
 
     /// Whether something may not be read that was no reason for `before` to leave it out.

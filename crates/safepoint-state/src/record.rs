@@ -10,12 +10,14 @@ use serde_json::json;
 use crate::StateError;
 use crate::git_state::{is_stash_list, lost_objects};
 use crate::identity::Marks;
+use crate::objects::Reader;
 use crate::part::{self, WantedPart};
 use crate::path::TreePath;
 use crate::scope::{Cover, Scope};
 use crate::snapshot::{self, Action, Record, Selection, Snapshot};
 use crate::state::State;
-use crate::tree::{self, Change, Trees};
+use crate::tree::{self, Change, Entry, Node, Trees};
+use crate::work_trees::WorkTrees;
 
 /// What nobody asked for, and was found by looking.
 pub(crate) const OBSERVED: &str = "workspace.change";
@@ -177,7 +179,7 @@ pub(crate) fn notable_changes(
 /// The same, of something that was done by somebody: what it took from a list of stashes, or put
 /// there, is its doing. Between actions such a list grows with every checkpoint that is asked for.
 pub(crate) fn changes_by_action(
-    trees: &dyn Trees,
+    trees: &Reader<'_>,
     before: &Snapshot,
     after: &Snapshot,
 ) -> Result<Vec<Change>, StateError> {
@@ -188,6 +190,17 @@ pub(crate) fn changes_by_action(
         let scope =
             Scope::stored(&before.record.scope)?.narrowed(&Scope::stored(&after.record.scope)?);
         let git = tree::changes(trees, Some(old), Some(new), &scope)?;
+        // A branch that another work tree has checked out is moved by that one.
+        let content = |_: &[u8], entry: &Entry| match &entry.node {
+            Node::File { content, .. } => trees.read(*content),
+            _ => Ok(Vec::new()),
+        };
+        let left_out = after.record.omitted_paths();
+        let around = (after.workspace.as_path(), left_out.as_slice());
+        for state in [old, new] {
+            let others = WorkTrees::of(&git, trees, state, around, &content)?;
+            changes.retain(|change| !others.has_branch(&change.path));
+        }
         let lost: BTreeSet<TreePath> = lost_objects(
             git.iter()
                 .map(|it| (it.path.as_slice(), it.from.as_ref(), it.to.as_ref())),

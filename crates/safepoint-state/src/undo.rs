@@ -19,6 +19,7 @@ use crate::scope::{Cover, Scope};
 use crate::snapshot::Record;
 use crate::text::{self, Conflict, Merge};
 use crate::tree::{self, Change, ChangeKind, Entry, Moment, Node, Trees, same_content};
+use crate::work_trees::WorkTrees;
 use crate::{ContentId, StateError, git_state};
 
 /// A file in which a change cannot be taken out, because a later one stands on it.
@@ -327,7 +328,12 @@ impl Undoing<'_> {
         else {
             return Ok(Vec::new());
         };
-        let undone = tree::changes(self.trees, Some(after), Some(before), self.scope)?;
+        let mut undone = tree::changes(self.trees, Some(after), Some(before), self.scope)?;
+        let around = (self.workspace, self.present.scan.left_out.as_slice());
+        let content = |path: &[u8], entry: &Entry| self.present_content(path, entry);
+        let others = WorkTrees::of(&undone, self.trees, now, around, &content)?;
+        // A branch that another work tree has checked out is moved by that one.
+        undone.retain(|change| !others.has_branch(&change.path));
         let (stashes, undone): (Vec<Change>, Vec<Change>) = undone
             .into_iter()
             .partition(|change| git_state::is_stash(&change.path));
@@ -387,7 +393,7 @@ impl Undoing<'_> {
             }
             _ => self.present_content(path, entry),
         };
-        spare(wanted, self.trees, now, &content, sink)
+        spare(wanted, self.trees, now, &others, &content, sink)
     }
 
     /// The lists of stashes, with what the action took from them. What it added stays: nothing
@@ -469,7 +475,9 @@ fn is_felt(change: &Change) -> bool {
     if git_state::inside(&change.path).is_some() {
         let known = git_state::is_notable(&change.path)
             || git_state::is_stash(&change.path)
-            || git_state::is_object(&change.path) && change.to.is_some();
+            || (git_state::is_object(&change.path)
+                || git_state::is_of_other_work_trees(&change.path))
+                && change.to.is_some();
         return known && change.kind() != ChangeKind::Time;
     }
     let modified = |side: &Option<Entry>| side.as_ref().map(|entry| entry.modified);

@@ -59,7 +59,7 @@ use journal::PathText;
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, Told, directory as journals};
 pub(crate) use outcome::restore_root_mode;
 pub use parts::PartChange;
-pub(crate) use plan::{Plan, identical, renumber, spare};
+pub(crate) use plan::{ContentOf, Plan, identical, renumber, spare};
 pub(crate) use put::{put_files, put_new_files};
 pub use recover::{End, Recovered, Unfinished, is_unfinished};
 pub(crate) use secrets::bring_back as bring_secrets_back;

@@ -17,6 +17,7 @@ use crate::scan::Sink;
 use crate::scope::{Cover, Scope};
 use crate::snapshot::Record;
 use crate::tree::{self, Change, Entry, Node, Subtree, same_content};
+use crate::work_trees::WorkTrees;
 use crate::{StateError, git_state};
 
 /// From where to where, through what is there now.
@@ -53,7 +54,9 @@ impl Way<'_> {
             (Some(from), Some(to), Some(now)) => {
                 let changes = self.part(reader, (from, to, now), &mut changed)?;
                 let content = |path: &[u8], entry: &Entry| content(reader, workspace, path, entry);
-                spare(changes, reader, now, &content, sink)?
+                let around = (workspace, present.scan.left_out.as_slice());
+                let others = WorkTrees::of(&changes, reader, now, around, &content)?;
+                spare(changes, reader, now, &others, &content, sink)?
             }
             _ => Vec::new(),
         };

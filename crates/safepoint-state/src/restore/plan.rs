@@ -12,6 +12,7 @@ use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Note, Record};
 use crate::tree::{self, Change, Entry, Keep, Node, Subtree, Trees};
 use crate::undo::Left;
+use crate::work_trees::{PutBack, WorkTrees};
 use crate::{ContentId, StateError, git_state, left_out};
 
 /// What will be done, and the trees that will be there then.
@@ -47,15 +48,29 @@ pub(crate) fn identical(
 ) -> Result<Plan, StateError> {
     let mut files = tree::changes(trees, Some(&present.files), Some(&target.files), scope)?;
     files.iter_mut().for_each(|change| renumber(&mut change.to));
+    let mut used = Vec::new();
     let git = match (&present.git, &target.git) {
         (Some(now), Some(then)) => {
             let changes = tree::changes(trees, Some(now), Some(then), scope)?;
             let content = |path: &[u8], entry: &Entry| content(reader, workspace, path, entry);
-            spare(changes, trees, now, &content, sink)?
+            let around = (workspace, present.scan.left_out.as_slice());
+            let others = WorkTrees::of(&changes, trees, now, around, &content)?;
+            used.extend(
+                changes
+                    .iter()
+                    .map(|change| &change.path)
+                    .filter(|path| others.has_branch(path) && git_state::is_notable(path))
+                    .cloned(),
+            );
+            spare(changes, trees, now, &others, &content, sink)?
         }
         _ => Vec::new(), // it was not captured: it is left as it is
     };
     let mut plan = Plan::new(present, &[target], files, git);
+    plan.unrestored.extend(used.iter().map(|path| Note {
+        path: path::display(path),
+        why: "another work tree has this branch checked out, and it stays as it is".to_owned(),
+    }));
     plan.name_unreadable(present, target, scope);
     plan.add_parts(trees, workspace, scope, &target.files)?;
     Ok(plan)
@@ -174,9 +189,12 @@ impl Plan {
                 .find(|path| path::is_within(&change.path, path));
             if let Some(closed) = closed {
                 incomplete |= change.to.is_some();
+                let left_out = present.scan.left_out.iter();
+                let known = left_out.clone().find(|one| one.path == **closed);
+                let why = known.map_or("it is not captured now", |one| one.why.as_str());
                 unrestored.push(Note {
                     path: path::display(closed),
-                    why: format!("{}, and stays as it is", left_out::UNREADABLE),
+                    why: format!("{why}, and stays as it is"),
                 });
             }
             closed.is_none()
@@ -369,7 +387,7 @@ pub(super) fn content(
     }
 }
 
-pub(super) type ContentOf<'a> = dyn Fn(&[u8], &Entry) -> Result<Vec<u8>, StateError> + 'a;
+pub(crate) type ContentOf<'a> = dyn Fn(&[u8], &Entry) -> Result<Vec<u8>, StateError> + 'a;
 
 /// Takes out of the changes of git directories what is never done to them:
 /// objects are not removed, stash entries and references of checkpoints are not
@@ -378,6 +396,7 @@ pub(crate) fn spare(
     changes: Vec<Change>,
     trees: &dyn Trees,
     present: &Subtree,
+    others: &WorkTrees,
     content: &ContentOf<'_>,
     sink: &Sink<'_>,
 ) -> Result<Vec<Change>, StateError> {
@@ -400,11 +419,14 @@ pub(crate) fn spare(
     let (whole_changes, changes) = changes
         .into_iter()
         .partition::<Vec<Change>, _>(|change| is_whole(&change.path));
+    let changes = others.leave_branches(changes, trees, present, content, sink)?;
+    let put_back = PutBack::of(&changes, content);
     let mut kept: Vec<Change> = super::shelf::keep(changes, trees, present, content, sink)?
         .into_iter()
         .filter(|change| {
             let object = git_state::is_object(&change.path);
-            let elsewhere = git_state::is_of_other_work_trees(&change.path);
+            let elsewhere = git_state::is_of_other_work_trees(&change.path)
+                && others.is_left_alone(change, &put_back);
             let shelved = change.to.is_none() && git_state::is_checkpoint_reference(&change.path);
             !elsewhere
                 && !shelved
