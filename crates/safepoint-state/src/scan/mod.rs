@@ -7,6 +7,7 @@
 //! link meanwhile leads nowhere.
 
 pub(crate) mod cache;
+mod closed;
 mod database;
 mod leaf;
 mod names;

@@ -4,10 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::cache::{self, Flagged, Record, Seen, Stamp};
+use super::closed::is_closed;
 use super::leaf::{Leaf, Settled};
 use super::names::{is_own, is_passing, list, open_directory};
 use super::read;
@@ -336,35 +337,6 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A git directory that may not be read. What is in it is known from the last look.
-    fn closed_git_directory(&self, path: &[u8], item: &Item) {
-        self.leave_out(path, left_out::UNREADABLE);
-        if let Some(known) = self.request.cache.get(path) {
-            let entry = item.found.entry(b".git", Node::Directory(known.subtree));
-            let mut found = lock(&self.found);
-            found.git.push((path.to_vec(), entry));
-            found.seen.push((path.to_vec(), Seen::Same));
-        }
-    }
-
-    /// A directory that may not be read is left out, by name. That its mode is another one now
-    /// shows; what is in it counts as what the last look found.
-    fn closed_directory(
-        &self,
-        path: &[u8],
-        item: &Item,
-        known: Option<&Record>,
-    ) -> Option<Captured> {
-        self.leave_out(path, left_out::UNREADABLE);
-        let (known, _) = item.known_in(known)?;
-        let subtree = known.subtree().copied()?;
-        let mut entry = item.found.entry(&item.name, Node::Directory(subtree));
-        entry.attributes = known.attributes.clone();
-        let same = *known == entry;
-        let stamp = self.stamp(&item.found, Settled::No);
-        Some(Captured { entry, stamp, same })
-    }
-
     pub(super) fn subdirectory(
         &self,
         handle: BorrowedFd<'_>,
@@ -501,14 +473,6 @@ impl Item {
         let (record, at) = (known?, self.known?);
         Some((record.entries.get(at)?, record.stamps.get(at)?))
     }
-}
-
-/// Whether what is in a directory may not be reached, or not be listed.
-fn is_closed(handle: BorrowedFd<'_>, item: &Item) -> bool {
-    let needed = Access::READ_OK | Access::EXEC_OK;
-    // Whoever may read and enter it as anybody needs no closer look.
-    item.found.mode & 0o555 != 0o555
-        && accessat(handle, item.name.as_slice(), needed, AtFlags::empty()) == Err(Errno::ACCESS)
 }
 
 /// Whether an error is that something may not be read.
