@@ -11,14 +11,16 @@ use serde_json::json;
 
 use crate::capture::Capture;
 use crate::collect::UNDO_GRACE_MICROS;
+use crate::git::index;
 use crate::lock::Hold;
+use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::scan::Progress;
 use crate::scope::Scope;
 use crate::snapshot::{self, Action, Selection, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind};
-use crate::{StateError, omitted, record};
+use crate::{ContentId, StateError, omitted, record};
 
 /// What is known of an action that somebody else carries out.
 #[derive(Clone, Debug)]
@@ -199,8 +201,12 @@ impl State {
         let mut unheld = before.record.lapsed_until(&seen.record);
         unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
         unheld.truncate(omitted::MAX_TOLD);
-        // What may not be read can be opened again, and is taken back then.
-        let is_nothing = changes.is_empty() && !seen.record.has_closed_since(&before.record);
+        // What no change shows is to be taken back all the same, or told that it cannot. What may
+        // not be read can be opened again, and is taken back then.
+        let did_something = !changes.is_empty()
+            || unheld.iter().any(omitted::is_lost)
+            || seen.record.has_closed_since(&before.record)
+            || self.index_differs(&objects.reader(), before, &after)?;
         let row = Action {
             id: errand.id.clone(),
             workspace: workspace.root.clone(),
@@ -211,9 +217,9 @@ impl State {
             decision: Some(errand.decision.clone()),
             outcome: outcome.to_owned(),
             before: before.id.clone(),
-            after: match is_nothing {
-                true => before.id.clone(),
-                false => after.id.clone(),
+            after: match did_something {
+                true => after.id.clone(),
+                false => before.id.clone(),
             },
             undoes: None,
         };
@@ -227,7 +233,7 @@ impl State {
         });
         let changed: Vec<Changed> = changes.iter().map(Changed::of).collect();
         self.trail.write(Durability::Sync, |writing| {
-            if !is_nothing {
+            if did_something {
                 self.record_in(writing, &after)?;
             }
             // The next look is compared with what is there.
@@ -241,6 +247,61 @@ impl State {
             beside(writing, &changed)
         })?;
         Ok(changed)
+    }
+
+    /// Whether what is staged differs: not if git has only looked at the files anew.
+    fn index_differs(
+        &self,
+        reader: &Reader<'_>,
+        before: &Snapshot,
+        after: &Snapshot,
+    ) -> Result<bool, StateError> {
+        let differ =
+            |one: Option<ContentId>, other: Option<ContentId>| -> Result<bool, StateError> {
+                if one == other {
+                    return Ok(false);
+                }
+                let staged = |id: Option<ContentId>| match id {
+                    Some(id) => Ok::<_, StateError>(index::staged(&reader.read(id)?)),
+                    None => Ok(Some(Vec::new())),
+                };
+                match (staged(one)?, staged(other)?) {
+                    (Some(one), Some(other)) => Ok(one != other),
+                    _ => Ok(true), // nobody can say
+                }
+            };
+        if let (Some(one), Some(other)) = (&before.record.linked, &after.record.linked)
+            && differ(one.index, other.index)?
+        {
+            return Ok(true);
+        }
+        let (Some(one), Some(other)) = (&before.record.git, &after.record.git) else {
+            return Ok(false);
+        };
+        let changes = tree::changes(reader, Some(one), Some(other), &Scope::everything())?;
+        let content = |side: &Option<tree::Entry>| match side.as_ref().map(|entry| &entry.node) {
+            Some(tree::Node::File { content, .. }) => Some(*content),
+            _ => None,
+        };
+        for change in changes.iter().filter(|it| it.path.ends_with(b".git/index")) {
+            if differ(content(&change.from), content(&change.to))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What an action did that no checkpoint holds, beside what tools build again.
+    pub fn lost_by(&self, action: &ActionId) -> Result<Vec<snapshot::Note>, StateError> {
+        let found = self
+            .trail
+            .store()
+            .read(|sql| snapshot::find_action_said(&self.trail, sql, action.as_str()));
+        match found {
+            Ok((_, said)) => Ok(said.unheld.into_iter().filter(omitted::is_lost).collect()),
+            Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The state that there would be if only this action had changed something.

@@ -109,6 +109,14 @@ pub enum StateError {
         /// As it was given.
         scope: String,
     },
+    /// What is asked for was left out of the checkpoint.
+    #[error("no checkpoint holds `{path}`, so it cannot be brought back: {why}")]
+    NotHeld {
+        /// Which.
+        path: String,
+        /// Why it was left out.
+        why: String,
+    },
     /// The scope cannot be understood.
     #[error("the scope `{scope}` cannot be used: {why}")]
     BadScope {

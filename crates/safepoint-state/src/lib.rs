@@ -65,7 +65,7 @@ pub use overwritten::{Foreseen, Others, Overwrites, Reach};
 pub use own::manifest_path;
 pub use part::{Held, Part, Provider, Subject, WantedPart};
 pub use restore::{
-    End, Goal, PartChange, Preview, Recovered, Restored, Unfinished, automatic_expiry,
+    End, Goal, PartChange, Preview, Recovered, Remedy, Restored, Unfinished, automatic_expiry,
     is_unfinished,
 };
 pub use scan::{Patterns, Progress, Rules};

@@ -46,6 +46,9 @@ pub(crate) enum Lapse {
     Closed,
 }
 
+/// Between what became of an entry, and why it was left out.
+const NOT_HELD: &str = "; no checkpoint holds it: ";
+
 impl Lapse {
     /// What became of one that was not left out before. One that may not be read may have been
     /// there all the time.
@@ -68,9 +71,40 @@ impl Lapse {
     pub(crate) fn note(self, note: &Note) -> Note {
         Note {
             path: note.path.clone(),
-            why: format!("{}; no checkpoint holds it: {}", self.as_str(), note.why),
+            why: format!("{}{NOT_HELD}{}", self.as_str(), note.why),
         }
     }
+}
+
+/// Whether what an action did to an entry is more than what tools do whenever they run: they
+/// write into their caches, but do not take them away.
+pub(crate) fn is_lost(told: &Note) -> bool {
+    let Some((what, why)) = told.why.split_once(NOT_HELD) else {
+        return true;
+    };
+    let note = Note {
+        path: told.path.clone(),
+        why: why.to_owned(),
+    };
+    what == Lapse::Gone.as_str() || !crate::unheld::is_cache(&note)
+}
+
+/// What is left out now and was not there when a state was captured: it stays.
+pub(crate) fn made_since<'n>(
+    then: &Record,
+    now: impl Iterator<Item = &'n Note>,
+    scope: &Scope,
+) -> Vec<Note> {
+    let known = then.omitted();
+    let is_new = |note: &&Note| {
+        let path = unescape(&note.path);
+        scope.cover(&path) == Cover::Everything
+            && !known.contains_key(note.path.as_str())
+            && !crate::unheld::is_cache(note)
+    };
+    now.filter(is_new)
+        .map(|note| Lapse::Made.note(note))
+        .collect()
 }
 
 /// The marks of what was left out of a capture of `root`.

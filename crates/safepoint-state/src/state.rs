@@ -123,7 +123,7 @@ pub struct State {
 pub enum Access {
     /// It does: it ends what was cut off before it begins.
     Writing,
-    /// It only looks: it takes no change back, whatever was cut off.
+    /// It only looks: it neither finishes nor takes back what was cut off.
     Reading,
 }
 

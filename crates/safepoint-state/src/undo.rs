@@ -11,12 +11,13 @@ use std::path::Path;
 use safepoint_model::Timestamp;
 
 use crate::capture::Capture;
+use crate::git::index;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::restore::{Plan, newest_stash, renumber, spare, stash_file, with_what_was_taken};
 use crate::scan::Sink;
 use crate::scope::{Cover, Scope};
-use crate::snapshot::Record;
+use crate::snapshot::{Note, Record};
 use crate::text::{self, Conflict, Merge};
 use crate::tree::{self, Change, ChangeKind, Entry, Moment, Node, Trees, same_content};
 use crate::work_trees::WorkTrees;
@@ -43,6 +44,8 @@ pub struct FileConflict {
 pub(crate) struct Left {
     /// Whether it did anything that people care about.
     pub(crate) was_any: bool,
+    /// Whether what the action staged stays, because something else was staged since.
+    pub(crate) is_index_kept: bool,
     /// Whether anything of that is there still.
     pub(crate) is_any: bool,
     /// What it changed that is gone altogether since.
@@ -122,6 +125,12 @@ impl Undoing<'_> {
                 "`{}`{more} went since, and with it what was to be taken back of it",
                 path::display(first)
             ));
+        }
+        if left.is_index_kept {
+            plan.unrestored.push(Note {
+                path: ".git/index".to_owned(),
+                why: "what is staged stays: it has changed since".to_owned(),
+            });
         }
         plan.left = left;
         Ok(plan)
@@ -352,7 +361,7 @@ impl Undoing<'_> {
         let mut untouched = true;
         for change in &undone {
             let present = tree::find(self.trees, Some(now), &change.path)?;
-            untouched &= same(&present, &change.from);
+            untouched &= self.is_as_left(change, &present)?;
         }
         let mut made = HashMap::new();
         let mut wanted = self.stashes(&stashes, now, &mut made, left, sink)?;
@@ -362,14 +371,17 @@ impl Undoing<'_> {
             // is exactly what the action left; what a stash consists of is needed in any case.
             let needed =
                 stashed && git_state::is_object(&change.path) || lost.contains(&change.path);
+            let present = tree::find(self.trees, Some(now), &change.path)?;
             if !moved && !untouched && !needed {
+                left.is_index_kept |= is_index(&change.path)
+                    && !self.stages_the_same(&change.path, &change.from, &change.to)?
+                    && !self.stages_the_same(&change.path, &present, &change.to)?;
                 continue;
             }
-            let present = tree::find(self.trees, Some(now), &change.path)?;
             if same(&present, &change.to) {
                 continue;
             }
-            let untouched = same(&present, &change.from);
+            let untouched = self.is_as_left(&change, &present)?;
             if !untouched && git_state::is_notable(&change.path) {
                 conflicts.push(FileConflict {
                     path: change.path.clone(),
@@ -394,6 +406,32 @@ impl Undoing<'_> {
             _ => self.present_content(path, entry),
         };
         spare(wanted, self.trees, now, &others, &content, sink)
+    }
+
+    /// Whether something in a repository is as an action left it. Git writes times into its
+    /// index whenever it looks at the files.
+    fn is_as_left(&self, change: &Change, present: &Option<Entry>) -> Result<bool, StateError> {
+        Ok(same(present, &change.from)
+            || is_index(&change.path)
+                && self.stages_the_same(&change.path, present, &change.from)?)
+    }
+
+    /// Whether two indexes stage the same.
+    fn stages_the_same(
+        &self,
+        path: &[u8],
+        one: &Option<Entry>,
+        other: &Option<Entry>,
+    ) -> Result<bool, StateError> {
+        let (Some(one), Some(other)) = (one, other) else {
+            return Ok(one.is_none() && other.is_none());
+        };
+        if same_content(&one.node, &other.node) {
+            return Ok(true);
+        }
+        let read = |entry: &Entry| self.present_content(path, entry);
+        let (one, other) = (index::staged(&read(one)?), index::staged(&read(other)?));
+        Ok(one.is_some() && one == other)
     }
 
     /// The lists of stashes, with what the action took from them. What it added stays: nothing
@@ -458,6 +496,11 @@ impl Undoing<'_> {
         }
         Ok(wanted)
     }
+}
+
+/// Whether a path is the index of a repository.
+fn is_index(path: &[u8]) -> bool {
+    path.ends_with(b".git/index")
 }
 
 /// What was found where an action had changed something.

@@ -23,6 +23,12 @@ impl Record {
         let secrets = self.sensitive.iter().filter(sealed);
         secrets.chain(&self.left_out).cloned().collect()
     }
+
+    /// Why it does not hold what is at a path, if it was left out.
+    pub fn note_of(&self, path: &[u8]) -> Option<Note> {
+        let at = |note: &Note| path::is_within(path, &unescape(&note.path));
+        self.not_covered().into_iter().find(at)
+    }
 }
 
 impl State {

@@ -100,7 +100,7 @@ fn with_command(command: &Command, error: CliError) -> CliError {
 }
 
 /// Every command that has to do with a store first ends what a crash cut off. One that only
-/// reads takes no change back, and says what was cut off.
+/// reads leaves the tree as it is, and says what was cut off.
 fn recover_first(context: &mut Context, command: &Command) -> Result<(), CliError> {
     match command {
         Command::Try | Command::Completions { .. } | Command::Man { .. } | Command::Schema(_) => {

@@ -551,6 +551,24 @@ fn au_42_what_is_removed_in_the_workspace_is_brought_back() {
 }
 
 #[test]
+fn au_42_what_nothing_covered_of_an_approved_action_is_told_by_its_undo() {
+    let env = everyday();
+    env.write("out/victim", "v\n");
+    std::os::unix::fs::symlink(env.root().join("out"), env.project().join("outl")).unwrap();
+    let words = ["rm", "outl/victim"];
+    permitted(&env, &words);
+    let reply = runs(&env, &words);
+    assert!(!env.root().join("out/victim").exists());
+    let action = reply["action_id"].as_str().unwrap();
+    let undone = env.json(&["undo", action]);
+    assert_eq!(undone["restored"], false, "{undone:#}");
+    let told = undone["not_restored"].to_string();
+    assert!(told.contains("outside the workspace"), "{undone:#}");
+    let shown = env.run(&["undo", action]).stdout;
+    assert!(shown.starts_with("not taken back"), "{shown}");
+}
+
+#[test]
 fn au_10_what_leaves_or_cannot_be_undone_is_held() {
     let env = everyday();
     let out = env.root().join("out").to_string_lossy().into_owned();

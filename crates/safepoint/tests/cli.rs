@@ -445,7 +445,6 @@ fn su_02_what_is_printed_fits_its_schema() {
         ("rollback-plan", &["rollback", first, "--dry-run"]),
         ("rollback", &["rollback", first]),
         ("rollback", &["redo"]),
-        ("rollback", &["undo"]),
         ("log", &["log"]),
         ("pin", &["pin", first]),
         ("du", &["du"]),

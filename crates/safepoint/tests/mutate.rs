@@ -236,7 +236,7 @@ fn st_21_taking_back_a_failure_makes_no_checkpoint_and_is_nothing_to_undo() {
     still.assert_back();
     let asked = env.json(&["list"]);
     assert_eq!(asked["checkpoints"].as_array().unwrap().len(), 1, "{asked}");
-    let undone = env.json(&["undo"]);
+    let undone = env.undo_seen();
     assert_eq!(undone["changes_reverted"][0]["path"], "other.txt");
     assert_eq!(
         fs::read_to_string(env.project().join("other.txt")).unwrap(),

@@ -252,11 +252,11 @@ fn st_35_undo_after_redo_takes_back_the_same_action() {
     env.write("project/a", "2");
     checkpoint(&env, &[]);
     env.write("project/b", "new");
-    env.json(&["undo"]);
+    env.undo_seen();
     assert_eq!(read(&env, "b"), None);
     env.json(&["redo"]);
     assert_eq!(read(&env, "b").as_deref(), Some("new"));
-    env.json(&["undo"]);
+    env.undo_seen();
     assert_eq!(read(&env, "b"), None);
     assert_eq!(read(&env, "a").as_deref(), Some("2"));
 }

@@ -459,7 +459,7 @@ fn st_13_a_merge_in_progress_comes_back() {
         git(root, &["merge", "--abort"]);
         fs::write(root.join("kept.txt"), "something else\n").unwrap();
     });
-    env.json(&["undo"]); // of the redo's
+    env.undo_seen(); // of what the redo brought back
     survives(&env, |root| {
         fs::write(root.join("kept.txt"), "resolved\n").unwrap();
         git(root, &["add", "kept.txt"]);

@@ -142,7 +142,7 @@ fn st_30_a_roll_back_makes_everything_identical() {
     // ST-31: and any roll back can itself be taken back.
     env.json(&["redo"]);
     assert_same(&wrecked, &look(&env.project()));
-    env.json(&["undo"]);
+    env.undo_seen();
     env.json(&["rollback", &id]);
     assert_same(&before, &look(&env.project()));
 }
@@ -509,7 +509,15 @@ fn st_11_names_are_escaped_once() {
         &["undo"],
         &["log"],
     ] {
-        let run = env.run(arguments);
+        let seen = match arguments {
+            ["undo"] => env.seen_action(),
+            _ => String::new(),
+        };
+        let named = ["undo", &seen];
+        let run = env.run(match seen.is_empty() {
+            true => arguments,
+            false => &named,
+        });
         for name in shown {
             let ends = |line: &str| line.ends_with(&format!(" {name}")) || line == name;
             assert!(
@@ -692,9 +700,10 @@ fn st_32_what_no_checkpoint_holds_and_is_gone_is_named() {
     let packages = root.join(".venv/lib/python3/site-packages");
     fs::create_dir(packages.join("colorama")).unwrap();
     let named = [".env", ".venv", "node_modules"];
-    let dry = env.json(&["undo", "--dry-run"]);
+    let action = env.seen_action();
+    let dry = env.json(&["undo", &action, "--dry-run"]);
     assert_eq!(not_restored(&dry), named, "{dry}");
-    let undone = env.json(&["undo"]);
+    let undone = env.json(&["undo", &action]);
     assert_eq!(not_restored(&undone), named, "{undone}");
     assert!(undone["confidence"].as_f64().unwrap() < 1.0);
     assert_eq!(read(&env, "src/b.txt"), "b\n");

@@ -127,7 +127,7 @@ fn st_35_nor_is_it_when_it_is_the_last_one_or_what_was_undone() {
     };
     let genuine = actions[0]["checkpoint_id"].as_str().unwrap().to_owned();
     exchange(&first, &last);
-    refused(&env, &["undo"], 1, "STATE_TAMPERED");
+    refused(&env, &["undo", &last], 1, "STATE_TAMPERED");
     assert_same(&before, &look(&env.project()));
     // The others can still be looked at.
     let seen = env.json(&["log"])["actions"].clone();
@@ -136,7 +136,7 @@ fn st_35_nor_is_it_when_it_is_the_last_one_or_what_was_undone() {
         actions.as_array().unwrap().len()
     );
     exchange(&genuine, &last);
-    env.json(&["undo"]);
+    env.json(&["undo", &last]);
     let undone = env.json(&["log"])["actions"][0]["action_id"].clone();
     let before = look(&env.project());
     exchange(&first, undone.as_str().unwrap());

@@ -134,6 +134,21 @@ impl TestEnv {
         serde_json::from_str(&run.stdout).unwrap()
     }
 
+    /// The newest change that was only seen, where there is nothing else to take back: an undo
+    /// without a name leaves it to whoever asks, and says which it is.
+    pub fn seen_action(&self) -> String {
+        let refused = self.run(&["undo"]);
+        assert_eq!(refused.code, 8, "{refused:?}");
+        let (_, rest) = refused.stderr.split_once("`safepoint undo ").unwrap();
+        rest.split_once('`').unwrap().0.to_owned()
+    }
+
+    /// Takes that back.
+    pub fn undo_seen(&self) -> serde_json::Value {
+        let action = self.seen_action();
+        self.json(&["undo", &action])
+    }
+
     /// A run as it is compared with a snapshot.
     pub fn snapshot(&self, arguments: &[&str]) -> String {
         let run = self.run(arguments);

@@ -15,7 +15,7 @@ use safepoint_authority::DenialCode;
 use safepoint_fence::{Fence, FenceError, Strength, Terminals, strength};
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
-use safepoint_state::{Changed, Share};
+use safepoint_state::{Changed, Note, Share};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Actor, Draft, Kind, Stream};
 use serde_json::json;
@@ -81,6 +81,8 @@ pub struct Ran {
     pub stderr: Vec<u8>,
     /// What it changed.
     pub changes: Vec<Changed>,
+    /// What it did that no checkpoint holds.
+    pub lost: Vec<Note>,
     /// How many processes it left running. What they change later is not part of it.
     pub left_running: usize,
     /// Files it runs by name that somebody touched meanwhile, although it was approved.
@@ -151,6 +153,7 @@ impl Passage<'_> {
             stdout: read(output),
             stderr: read(errors),
             changes,
+            lost: self.state.lost_by(&leave.action_id)?,
             left_running,
             exchanged,
         })

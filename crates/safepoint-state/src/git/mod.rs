@@ -12,6 +12,7 @@ mod config;
 mod content;
 mod error;
 mod import;
+pub(crate) mod index;
 mod layout;
 mod repository;
 mod runner;

@@ -9,7 +9,7 @@ use super::recover::TAKE_BACK;
 use super::{Plan, stage};
 use crate::StateError;
 use crate::capture::Capture;
-use crate::objects::Objects;
+use crate::objects::{Objects, Reader};
 use crate::path::TreePath;
 use crate::restore::{apply, hold_git};
 use crate::scan::{Progress, Sink};
@@ -99,10 +99,44 @@ impl State {
         tree.apply(&plan.changes, (&staged, &seen), &directories)?;
         drop(git);
         super::outcome::restore_root_mode(workspace, journal.record.root_mode)?;
+        let is_linked_put = self.put_rest_of_linked(workspace, &journal, &reader)?;
         let seen = self.verify_restored(workspace, objects, (plan, &staged), &journal, progress)?;
-        self.record_restored(workspace, &journal, plan, seen.left.is_empty())?;
+        let matches = seen.left.is_empty() && !plan.incomplete && is_linked_put;
+        self.record_restored(workspace, &journal, plan, matches)?;
         stage::clear(&workspace.root)?;
         journal.remove(&self.journal_directory())
+    }
+
+    /// Puts the git state of a linked work tree where the way leads, as far as nobody else has
+    /// moved it since. False where it is not there then.
+    fn put_rest_of_linked(
+        &self,
+        workspace: &Workspace,
+        journal: &Journal,
+        reader: &Reader<'_>,
+    ) -> Result<bool, StateError> {
+        let from = match &journal.taking_back {
+            Some(done) => done.linked.clone(),
+            None => self.find(journal.before.as_str())?.record.linked,
+        };
+        let wanted = journal.record.linked.as_ref();
+        let (Some(from), Some(wanted)) = (from, wanted) else {
+            return Ok(true);
+        };
+        if journal.mutating.is_some() || from == *wanted {
+            return Ok(true);
+        }
+        let now = self.capture_linked(workspace, &Scope::everything())?;
+        if now.as_ref() == Some(wanted) {
+            return Ok(true);
+        }
+        // The head moves first, and the index after it.
+        let is_on_the_way = now
+            .is_some_and(|now| now == from || now.has_same_head(wanted) && now.index == from.index);
+        if !is_on_the_way {
+            return Ok(false);
+        }
+        Ok(self.put_linked(workspace, Some(wanted), reader)?.is_none())
     }
 
     /// After a failure: back to what was there before, so that the tree is not left half-way.

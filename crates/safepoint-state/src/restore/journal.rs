@@ -129,8 +129,7 @@ impl Journal {
         directory.join(format!("{}.json", key(workspace)))
     }
 
-    /// Whether it is of a change under a checkpoint, or of taking one back: nobody who only
-    /// reads ends that.
+    /// Whether it is of a change under a checkpoint, or of taking one back.
     pub(crate) fn is_of_change(&self) -> bool {
         self.mutating.is_some() || self.verb == super::recover::TAKE_BACK
     }

@@ -41,7 +41,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use safepoint_model::{ActionId, Digest, Expiry, Span, Timestamp};
-use safepoint_store::fault;
+use safepoint_store::{Flow, fault};
+use safepoint_trail::Query;
 
 use crate::bring::Incoming;
 use crate::capture::Capture;
@@ -54,18 +55,29 @@ use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
-use crate::{ContentId, StateError, checkpoint, linked, own, undo};
+use crate::{ContentId, StateError, checkpoint, linked, omitted, own, undo};
 use journal::PathText;
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, Told, directory as journals};
 pub(crate) use outcome::restore_root_mode;
 pub use parts::PartChange;
 pub(crate) use plan::{ContentOf, Plan, identical, renumber, spare};
 pub(crate) use put::{put_files, put_new_files};
-pub use recover::{End, Recovered, Unfinished, is_unfinished};
+pub use recover::{End, Recovered, Remedy, Unfinished, is_unfinished};
 pub(crate) use secrets::bring_back as bring_secrets_back;
 pub(crate) use shelf::{file as stash_file, newest as newest_stash, with_what_was_taken};
 use unclose::Unclosed;
 pub(crate) use unclose::open_root;
+
+/// Where that is of which no checkpoint says more.
+const BEYOND: &str = "beyond the checkpoint";
+
+/// What was said of an action before it began.
+#[derive(serde::Deserialize)]
+struct Intended {
+    reversibility: String,
+    #[serde(default)]
+    remainder: Vec<String>,
+}
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -173,7 +185,7 @@ impl State {
         }
         let now_linked = self.capture_linked(workspace, &scope)?;
         let (wanted_linked, unmoved) = self.linked_after(goal, &scope, now_linked.as_ref())?;
-        let mut not_restored = self.not_restored(workspace, goal, &scope, &plan)?;
+        let mut not_restored = self.not_restored(workspace, goal, (&scope, &capture), &plan)?;
         not_restored.retain(|note| !unclosed.covers(note));
         not_restored.extend(unmoved);
         if now_linked.is_none() && !plan.changes.iter().any(|change| change.path == b".git") {
@@ -366,7 +378,7 @@ impl State {
         let mut restored =
             self.carry_out(workspace, &objects, &plan, journal, secrets, progress)?;
         restored.warnings.splice(0..0, warnings);
-        let mut notes = self.not_restored(workspace, goal, &scope, &plan)?;
+        let mut notes = self.not_restored(workspace, goal, (&scope, &capture), &plan)?;
         notes.retain(|note| !unclosed.covers(note));
         notes.extend(unmoved);
         notes.append(&mut restored.not_restored);
@@ -402,17 +414,60 @@ impl State {
         &self,
         workspace: &Workspace,
         goal: &Goal<'_>,
-        scope: &Scope,
+        (scope, present): (&Scope, &Capture),
         plan: &Plan,
     ) -> Result<Vec<Note>, StateError> {
         let mut notes = match goal {
-            Goal::Snapshot { snapshot, .. } => snapshot.record.lapsed(&workspace.root, scope),
-            Goal::Without { action, .. } => self.lapsed_by(action, &workspace.root)?,
+            Goal::Snapshot { snapshot, .. } => {
+                let record = &snapshot.record;
+                let now = [present.left_out(), present.sensitive()].concat();
+                let mut notes = record.lapsed(&workspace.root, scope);
+                notes.extend(omitted::made_since(record, now.iter(), scope));
+                notes
+            }
+            Goal::Without { action, verb } => {
+                let mut notes = self.lapsed_by(action, &workspace.root)?;
+                if *verb == "undo" {
+                    notes.extend(self.uncovered_by(action)?);
+                }
+                notes
+            }
             Goal::Brought(_) => return Ok(Vec::new()),
         };
         notes.extend(plan.unrestored.iter().cloned());
         notes.sort_by(|a, b| a.path.cmp(&b.path));
-        notes.dedup_by(|a, b| a.path == b.path);
+        notes.dedup_by(|a, b| a.path == b.path && (a.why == b.why || a.path != BEYOND));
+        Ok(notes)
+    }
+
+    /// What nothing covered of an action, as it was known before it began.
+    fn uncovered_by(&self, action: &Action) -> Result<Vec<Note>, StateError> {
+        let query = Query {
+            action: Some(action.id.to_string()),
+            kind: Some("action_intended".to_owned()),
+            ..Query::default()
+        };
+        let mut intents = Vec::new();
+        self.trail.entries(&query, |entry| {
+            intents.push(entry);
+            Ok::<_, StateError>(Flow::More)
+        })?;
+        let mut notes = Vec::new();
+        for intent in intents {
+            let body = self.trail.whole_body(&intent.body)?;
+            let Ok(intended) = serde_json::from_str::<Intended>(&body) else {
+                continue;
+            };
+            // What is only left out was looked at: it is told where it is gone or has changed.
+            let rest = intended.remainder.into_iter();
+            let rest = rest.filter(|why| !why.contains("` is not in the checkpoint: "));
+            if intended.reversibility != "reversible" {
+                notes.extend(rest.map(|why| Note {
+                    path: BEYOND.to_owned(),
+                    why,
+                }));
+            }
+        }
         Ok(notes)
     }
 

@@ -427,7 +427,8 @@ pub(crate) fn spare(
             let object = git_state::is_object(&change.path);
             let elsewhere = git_state::is_of_other_work_trees(&change.path)
                 && others.is_left_alone(change, &put_back);
-            let shelved = change.to.is_none() && git_state::is_checkpoint_reference(&change.path);
+            // Each is there as long as its checkpoint, whatever state is brought back.
+            let shelved = git_state::is_checkpoint_reference(&change.path);
             !elsewhere
                 && !shelved
                 && !(object && (change.to.is_none() || change.kind() == tree::ChangeKind::Time))

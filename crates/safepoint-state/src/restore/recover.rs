@@ -40,8 +40,19 @@ pub struct Unfinished {
     pub workspace: PathBuf,
     /// What it was, in a sentence.
     pub summary: String,
-    /// Whether it is taken back. Of a command nobody can say what it did.
-    pub is_taken_back: bool,
+    /// What the next command that writes makes of it.
+    pub remedy: Remedy,
+}
+
+/// What recovery makes of something that was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A roll back or an undo is brought to its end.
+    Finish,
+    /// What a change wrote is taken back.
+    TakeBack,
+    /// Of a command nobody can say what it did: it is ended, and recorded as unknown.
+    Record,
 }
 
 /// What became of a going back that was cut off.
@@ -79,10 +90,13 @@ impl State {
             let root = journal.workspace.to_path();
             let held = lock::try_take(&self.lock_path(&root)?, Hold::Alone)?;
             if held.is_some() && path.exists() {
-                let is_unknown = |it: &Mutating| it.extent == Extent::Unknown;
                 unfinished.push(Unfinished {
                     workspace: root,
-                    is_taken_back: !journal.mutating.as_ref().is_some_and(is_unknown),
+                    remedy: match &journal.mutating {
+                        Some(it) if it.extent == Extent::Unknown => Remedy::Record,
+                        _ if journal.is_of_change() => Remedy::TakeBack,
+                        _ => Remedy::Finish,
+                    },
                     summary: journal.summary,
                 });
             }
@@ -101,7 +115,7 @@ impl State {
                 Journal::read(&path)?;
                 continue;
             };
-            if self.access == Access::Reading && journal.is_of_change() {
+            if self.access == Access::Reading {
                 continue;
             }
             let root = journal.workspace.to_path();

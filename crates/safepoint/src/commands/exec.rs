@@ -8,6 +8,7 @@ use safepoint_model::{Exit, Span};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::checkpoint::NoteDocument;
 use super::operator;
 use super::passing::{self, DenialReply, Flags, Room, show_denial};
 use crate::console::{FAINT, GOOD, Mode, STRONG};
@@ -53,6 +54,8 @@ pub(crate) struct ExecReply {
     not_covered: Vec<String>,
     /// What it changed.
     changes: Vec<ChangeLine>,
+    /// What it did that no checkpoint holds: no undo brings it back.
+    not_held: Vec<NoteDocument>,
     /// How many processes it left running. What they change later is not part of it.
     left_running: usize,
     /// Files it ran by name that somebody touched meanwhile, although it was approved.
@@ -175,6 +178,9 @@ pub(super) fn tell_rehearsal(
     })
 }
 
+/// So many losses are named; the log has them all.
+const MOST_NOTES: usize = 10;
+
 fn tell(
     context: &mut Context,
     leave: &Leave,
@@ -203,6 +209,14 @@ fn tell(
             "safepoint: not taken back by an undo: {}",
             safepoint_model::text::line(rest).text
         ));
+    }
+    for note in reply.not_held.iter().take(MOST_NOTES) {
+        context
+            .console
+            .warn(&format!("no undo brings back {}", note.shown()));
+    }
+    if let more @ 1.. = reply.not_held.len().saturating_sub(MOST_NOTES) {
+        context.console.warn(&format!("nor {more} more"));
     }
     for path in &reply.exchanged {
         context.console.warn(&format!(
@@ -255,6 +269,7 @@ impl ExecReply {
             reversibility: leave.canonical.reversibility.as_str().to_owned(),
             not_covered: leave.coverage.not_covered.clone(),
             changes: changes.collect(),
+            not_held: ran.lost.iter().map(Into::into).collect(),
             left_running: ran.left_running,
             exchanged: ran.exchanged.clone(),
         }

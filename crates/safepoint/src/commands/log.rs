@@ -5,6 +5,7 @@ use safepoint_state::{Action, State, StateError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::checkpoint::NoteDocument;
 use super::list::refuse_missing;
 use super::restoring::{ChangeDocument, documents, line};
 use crate::console::{BAD, FAINT, Mode, STRONG, name};
@@ -59,6 +60,8 @@ struct ActionDocument {
     /// What it changed. Null when the states before and after are no longer kept, or when what is
     /// kept was tampered with.
     changes: Option<Vec<ChangeDocument>>,
+    /// What it did that no checkpoint holds: no undo brings it back.
+    not_held: Vec<NoteDocument>,
     /// Whether what the store keeps of it is not what the trail tells.
     tampered: bool,
 }
@@ -137,6 +140,7 @@ fn document(
         after_checkpoint_id: action.after.to_string(),
         undoes: action.undoes.as_ref().map(ToString::to_string),
         changes,
+        not_held: state.lost_by(&action.id)?.iter().map(Into::into).collect(),
         tampered,
     })
 }
@@ -192,6 +196,14 @@ fn show(log: &ActionLog, graph: bool, all: bool) -> String {
                     ));
                 }
             }
+        }
+        for note in action.not_held.iter().take(SHOWN) {
+            let note = note.shown();
+            shown.push_str(&format!("{rail}  {BAD}not held{BAD:#}  {note}\n"));
+        }
+        if action.not_held.len() > SHOWN {
+            let more = action.not_held.len() - SHOWN;
+            shown.push_str(&format!("{rail}  {FAINT}… and {more} more{FAINT:#}\n"));
         }
     }
     shown

@@ -207,6 +207,18 @@ fn reply(
         Goal::Without { .. } | Goal::Brought(_) => None,
     };
     let hash = |hash| format!("sha256:{hash}");
+    let changes_reverted: Vec<ChangeDocument> = documents(&restored.changes)
+        .into_iter()
+        .chain(restored.parts.iter().map(|part| ChangeDocument {
+            path: part.subject.name(),
+            change: "modified",
+        }))
+        .collect();
+    // Nothing of what was to be taken back is.
+    let in_vain = matches!(goal, Goal::Without { .. })
+        && changes_reverted.is_empty()
+        && !restored.not_restored.is_empty();
+    let matches = restored.matches && !in_vain;
     let mut anchors = vec![
         format!("tool:bash:safepoint verify {}", target.id),
         format!(
@@ -216,28 +228,22 @@ fn reply(
     ];
     anchors.extend(restored_to.as_ref().map(|id| format!("checkpoint:{id}")));
     Ok(RestoreReply {
-        rolled_back: restored.matches,
-        restored: restored.matches,
+        rolled_back: matches,
+        restored: matches,
         restored_to,
         taken_back: ActionName::of_goal(goal),
         left_alone: beside.0,
-        changes_reverted: documents(&restored.changes)
-            .into_iter()
-            .chain(restored.parts.iter().map(|part| ChangeDocument {
-                path: part.subject.name(),
-                change: "modified",
-            }))
-            .collect(),
+        changes_reverted,
         verification: Verification {
             pre_state_hash: hash(restored.pre_hash),
             post_state_hash: hash(restored.post_hash),
             checkpoint_hash: hash(target.hash()),
-            matches: restored.matches,
+            matches,
         },
         not_restored: restored.not_restored.iter().map(Into::into).collect(),
         warnings: restored.warnings.clone(),
         next_actions: vec![way_on(goal, restored)],
-        confidence: match (restored.matches, restored.not_restored.is_empty()) {
+        confidence: match (matches, restored.not_restored.is_empty()) {
             (true, true) => 1.0,
             (true, false) => 0.8,
             (false, _) => 0.5,
@@ -274,7 +280,7 @@ fn show(reply: &RestoreReply) -> String {
     // Only what was looked at is verified.
     let (style, verdict) = match (reply.verification.matches, reply.not_restored.is_empty()) {
         (true, true) => (GOOD, "verified"),
-        (true, false) if nothing && reply.taken_back.is_some() => (BAD, "not taken back"),
+        (_, false) if nothing && reply.taken_back.is_some() => (BAD, "not taken back"),
         (true, false) => (BAD, "verified in part"),
         (false, _) => (BAD, "not identical"),
     };

@@ -145,6 +145,15 @@ fn refuse_unknown(
         let there = workspace.root.join(safepoint_state::path::as_path(path));
         // One that is damaged is told of by the roll back itself.
         let captured = safepoint_state::tree::entry_at(&reader, &snapshot.record.files, path);
+        if there.symlink_metadata().is_err()
+            && let Some(note) = snapshot.record.note_of(path)
+        {
+            return Err(StateError::NotHeld {
+                path: safepoint_state::path::display(path),
+                why: note.why.clone(),
+            }
+            .into());
+        }
         if captured.is_ok_and(|captured| captured.is_none()) && there.symlink_metadata().is_err() {
             return Err(StateError::EmptyScope {
                 scope: safepoint_state::path::display(path),

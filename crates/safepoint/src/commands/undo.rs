@@ -2,7 +2,7 @@
 //!
 //! Without a name it is the last thing that somebody did through Safepoint. What was merely seen
 //! to have changed since is most likely the work of the person who asks: it is left alone, and
-//! taken back by its name, or when nothing else has ever happened.
+//! taken back by its name, or when the whole directory is gone.
 
 use std::path::Path;
 
@@ -86,16 +86,12 @@ fn last_of<'a>(
             let newer = newer.iter().filter(seen).collect();
             rest.first().map(|last| (last, newer))
         }
+        // It is most likely the work of whoever asks.
         (None, Some(newest)) => {
-            let of_ours = |one: &Action| one.action == "checkpoint.rollback";
-            let others = |one: &Action| did(&one) && !one.is_observed() && !of_ours(one);
-            if actions.iter().any(others) {
-                return Err(StateError::OnlyObserved {
-                    workspace: workspace.to_owned(),
-                    newest: newest.id.to_string(),
-                });
-            }
-            Some((newest, Vec::new()))
+            return Err(StateError::OnlyObserved {
+                workspace: workspace.to_owned(),
+                newest: newest.id.to_string(),
+            });
         }
         (None, None) => None,
     }

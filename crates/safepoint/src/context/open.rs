@@ -9,7 +9,7 @@ use safepoint_control::pass::Desk;
 use safepoint_model::WorkspaceId;
 use safepoint_progress::{Presence, Progress};
 use safepoint_state::git::Git;
-use safepoint_state::{Access, End, State};
+use safepoint_state::{Access, End, Remedy, State};
 use safepoint_store::{Blobs, Depot, Options, Store};
 use safepoint_trail::{LostStore, Surroundings, Trail};
 
@@ -153,13 +153,16 @@ impl Context {
             self.told_unfinished = true;
             for unfinished in state.unfinished()? {
                 let place = unfinished.workspace.display();
-                let what = unfinished.summary;
-                self.console.warn(&match unfinished.is_taken_back {
-                    true => format!(
+                let what = &unfinished.summary;
+                self.console.warn(&match unfinished.remedy {
+                    Remedy::TakeBack => format!(
                         "`{what}` was cut off in `{place}`, and what it wrote may still be there: `safepoint checkpoint`, or any command that writes, takes it back"
                     ),
-                    false => format!(
+                    Remedy::Record => format!(
                         "`{what}` was cut off in `{place}`, and what it started may still run: `safepoint checkpoint`, or any command that writes, ends it and records what changed, which `safepoint undo` takes back"
+                    ),
+                    Remedy::Finish => format!(
+                        "`{what}` was cut off in `{place}`, which may be half-way: `safepoint checkpoint`, or any command that writes, finishes it"
                     ),
                 });
             }

@@ -63,6 +63,11 @@ pub(super) fn explain(error: &StateError) -> Explanation {
                 "check the spelling; a scope is relative to the directory you are in"
             }),
         ),
+        StateError::NotHeld { path, .. } => (
+            Code::ScopeEmpty,
+            Some(path.clone()),
+            hint("secrets come back where `checkpoint --seal-sensitive` has encrypted them"),
+        ),
         StateError::BadScope { scope, .. } => (
             Code::ScopeInvalid,
             Some(scope.clone()),

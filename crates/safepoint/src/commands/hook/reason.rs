@@ -5,6 +5,7 @@ use safepoint_authority::DenialCode;
 use safepoint_control::pass::Denied;
 use safepoint_gates::{QuestionNote, Resolution};
 use safepoint_model::{HoldId, text};
+use safepoint_state::Note;
 use serde_json::Value;
 
 use crate::error::CliError;
@@ -100,6 +101,33 @@ pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<St
         (Some(first), Some(second)) => Some(format!("{first}\n\n{second}")),
         (first, second) => first.or(second),
     }
+}
+
+/// So many losses are named.
+const MOST_LOSSES: usize = 10;
+
+/// What a call did that no checkpoint holds.
+pub(super) fn losses(lost: &[Note]) -> Option<String> {
+    let mut named: Vec<String> = lost
+        .iter()
+        .take(MOST_LOSSES)
+        .map(|note| {
+            format!(
+                "`{}` ({})",
+                text::line(&note.path).text,
+                text::line(&note.why).text
+            )
+        })
+        .collect();
+    if let more @ 1.. = lost.len().saturating_sub(MOST_LOSSES) {
+        named.push(format!("{more} more"));
+    }
+    (!named.is_empty()).then(|| {
+        format!(
+            "Safepoint cannot take all of this back: {}.",
+            named.join(", ")
+        )
+    })
 }
 
 /// What stewards gave at once, without the guidance that is in force.

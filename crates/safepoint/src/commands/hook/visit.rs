@@ -142,20 +142,20 @@ impl<'a> Visit<'a> {
         let Some(finished) = finished else {
             return Ok(Reply::Pass { context: None });
         };
+        let lost = reason::losses(&room.state.lost_by(&finished.action_id)?);
         let (session, resolution) = (finished.session_id, finished.resolution);
-        let Some(resolution) = resolution else {
-            return Ok(Reply::Pass { context: None });
-        };
-        if resolution.questions.is_empty() {
-            return Ok(Reply::Pass {
-                context: reason::context_of_call(&resolution),
-            });
-        }
-        Ok(Reply::Pass {
-            context: Some(format!(
+        let told = match resolution {
+            None => None,
+            Some(resolution) if resolution.questions.is_empty() => {
+                reason::context_of_call(&resolution)
+            }
+            Some(resolution) => Some(format!(
                 "Safepoint has questions about what was done.{}",
                 reason::questions(&resolution, session.as_str())
             )),
+        };
+        Ok(Reply::Pass {
+            context: reason::joined(lost, told),
         })
     }
 
