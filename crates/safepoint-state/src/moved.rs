@@ -330,6 +330,23 @@ impl State {
         })
     }
 
+    /// The marks of the directory that was called so then, as far as they are known; `None` where
+    /// nothing is recorded of it.
+    fn marks_in(&self, tenure: &Tenure) -> Result<Option<Option<Marks>>, StateError> {
+        let ledger = self.ledger()?;
+        let is_in = |path: &Path, at: u64| {
+            path == tenure.path && (tenure.since..tenure.until).contains(&at)
+        };
+        let told = ledger.marks.iter().rev().find(|it| is_in(&it.0, it.1));
+        let came = ledger.moves.iter().any(|it| is_in(&it.to, it.at));
+        Ok(match (self.newest(&[tenure.source()])?, told) {
+            (Some((entry, _)), Some((_, at, told))) if entry < *at => Some(Some(told.clone())),
+            (Some((_, marks)), _) => Some(marks),
+            (None, Some((_, _, told))) if came => Some(Some(told.clone())),
+            (None, _) => None,
+        })
+    }
+
     /// What the directory at `root` is to the history of its path.
     pub fn footing(&self, root: &Path) -> Result<Footing, StateError> {
         let Some(now) = Marks::of(root) else {
@@ -360,7 +377,12 @@ impl State {
         is_known: bool,
     ) -> Result<Option<Tenure>, StateError> {
         let ledger = self.ledger()?;
-        let places = self.trail.store().read(|sql| snapshot::workspaces(sql))?;
+        let mut places = self.trail.store().read(|sql| snapshot::workspaces(sql))?;
+        for one in &ledger.moves {
+            if !places.contains(&one.to) {
+                places.push(one.to.clone());
+            }
+        }
         for path in places {
             if is_known && path.symlink_metadata().is_ok() {
                 continue;
@@ -375,8 +397,8 @@ impl State {
                 if path == root && tenure.until == NOT_WRITTEN {
                     continue;
                 }
-                let then = self.newest(&[tenure.source()])?;
-                if then.is_some_and(|(_, then)| then.is_some_and(|then| then.was_moved(now))) {
+                let then = self.marks_in(&tenure)?;
+                if then.is_some_and(|then| then.is_some_and(|then| then.was_moved(now))) {
                     return Ok(Some(tenure));
                 }
             }
@@ -401,7 +423,7 @@ impl State {
         let tenures = self.ledger()?.tenures(from);
         let mut chosen = None;
         for tenure in tenures.into_iter().rev() {
-            let Some((_, then)) = self.newest(&[tenure.source()])? else {
+            let Some(then) = self.marks_in(&tenure)? else {
                 continue;
             };
             let fits = then.is_some_and(|then| then.is_same(&now));

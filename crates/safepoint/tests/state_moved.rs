@@ -95,6 +95,28 @@ fn st_09_a_project_that_was_moved_keeps_its_log_and_its_undo() {
 }
 
 #[test]
+fn st_09_a_project_that_is_moved_again_and_again_keeps_its_history() {
+    let (env, id, action) = project();
+    let mut last = env.project();
+    for name in ["once", "twice", "thrice"] {
+        let next = env.root().join(name);
+        fs::rename(&last, &next).unwrap();
+        fs::create_dir_all(env.project()).unwrap(); // where the commands start
+        let listed = env.run(&at(&next, &["list"]));
+        assert!(listed.stdout.contains(&id), "{listed:?}");
+        env.json(&at(
+            &next,
+            &["init", "--moved-from", last.to_str().unwrap()],
+        ));
+        assert_eq!(ids(&env, &next), [id.as_str()]);
+        last = next;
+    }
+    assert_eq!(actions(&env, &last), [action.as_str()]);
+    env.json(&at(&last, &["undo"]));
+    assert_eq!(read(&last), "one\n");
+}
+
+#[test]
 fn st_09_a_new_project_in_an_old_place_has_a_history_of_its_own() {
     let (env, id, action) = project();
     let (old, new) = (env.project(), env.root().join("moved"));
