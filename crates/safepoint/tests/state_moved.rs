@@ -1,6 +1,12 @@
 //! Projects that were moved, and other ones in their old places: whose history is shown, and
 //! what is never overwritten.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests do what the product may not"
+)]
+
 use std::fs;
 use std::path::Path;
 

@@ -1,6 +1,12 @@
 //! What no checkpoint holds, or nothing covered: it is said whenever an action or a way back
 //! has to do with it, and never passed over for something else.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests do what the product may not"
+)]
+
 use std::fs;
 
 use serde_json::Value;
