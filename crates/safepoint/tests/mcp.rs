@@ -54,6 +54,24 @@ fn su_06_older_protocols_begin_with_initialize() {
     assert!(rpc.end().0.success());
 }
 
+/// With the client its session ends, and what waits in it: nobody is there to go on.
+#[test]
+fn su_06_what_waits_ends_with_the_client() {
+    let env = project(REFUNDS);
+    let mut rpc = server(&env);
+    rpc.refused("request", json!({"action_id": "refund.create"}));
+    let long =
+        json!({"name": "request", "arguments": {"action_id": "refund.create", "wait": "11m"}});
+    let long = rpc.ask("tools/call", long);
+    let message = text(&long["error"]["message"]);
+    assert!(message.contains("at most"), "{long:#}");
+    let waiting = env.json(&["hold", "list"]);
+    assert_eq!(waiting["total"], 1, "{waiting:#}");
+    assert!(rpc.end().0.success());
+    let holds = env.json(&["hold", "list", "--all"]);
+    assert_eq!(holds["holds"][0]["state"], "closed", "{holds:#}");
+}
+
 #[test]
 fn su_06_the_latest_protocol_has_no_beginning() {
     let env = bare();

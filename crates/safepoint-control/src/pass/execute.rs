@@ -1,23 +1,19 @@
 //! Carrying out what was allowed: the program that was seen, by its descriptor, in the
 //! directory that was seen, with the variables that were seen and no others.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use safepoint_authority::DenialCode;
-use safepoint_fence::{Fence, FenceError, Strength, Terminals, strength};
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
 use safepoint_state::{Changed, Note, Share};
 use safepoint_store::{Durability, fault};
-use safepoint_trail::{Actor, Draft, Kind, Stream};
+use safepoint_trail::Stream;
 use serde_json::json;
 
 use super::asked::Reported;
@@ -25,7 +21,6 @@ use super::attend::{Stop, capture_of, wait};
 use super::documents::Running;
 use super::guarded::is_code_of_client;
 use super::outbox::Ending;
-use super::places;
 use super::script::{Sealed, Watched};
 use super::see::interpreters_of;
 use super::{Bench, Leave, Passage, Standing, Stdin};
@@ -193,75 +188,6 @@ impl Passage<'_> {
         Ok(changes)
     }
 
-    /// Begins the session of an agent that has leave to start.
-    pub fn begin_agent(
-        &self,
-        leave: &mut Leave,
-        objective: Option<String>,
-    ) -> Result<SessionId, ControlError> {
-        let session = self.begin(objective)?;
-        leave.errand.session = Some(session.to_string());
-        self.control.trail.write(Durability::Sync, |writing| {
-            let running = Running {
-                agent_session: Some(session.clone()),
-                ..self.running(writing, leave)?
-            };
-            kept::put(writing, &running)
-        })?;
-        Ok(session)
-    }
-
-    /// Records the end of an agent that was started by a person, and how much it changed.
-    pub fn end_agent(
-        &self,
-        leave: &Leave,
-        outcome: &str,
-        ended: Ended,
-        exit_code: Option<i32>,
-    ) -> Result<usize, ControlError> {
-        let before = leave.before.as_ref();
-        let before = before.ok_or_else(|| ControlError::Proposal {
-            reason: "there is no checkpoint before the agent".to_owned(),
-        })?;
-        let body = json!({
-            "outcome": outcome, "exit_code": exit_code, "ended": ended.as_str(),
-            "agent": leave.errand.summary,
-        });
-        let changes = self.state.after(
-            self.workspace,
-            before,
-            &leave.errand,
-            outcome,
-            &Share::All,
-            self.progress,
-            |writing, changes| -> Result<(), ControlError> {
-                writing.append(Draft {
-                    stream: self.state_stream(),
-                    actor: Actor::safepoint(),
-                    kind: Kind::fixed("agent_ended").into(),
-                    action_id: Some(leave.action_id.clone()),
-                    body: body.clone(),
-                })?;
-                self.end_leave(writing, leave, outcome, body, changes)
-            },
-        )?;
-        self.report(leave, outcome)?;
-        let session = leave.errand.session.as_deref();
-        if let Some(Ok(session)) = session.map(str::parse::<SessionId>) {
-            self.end_session_of_agent(&session)?;
-        }
-        Ok(changes.len())
-    }
-
-    /// The session of an agent ends with it: nobody is there to do what still waits in it.
-    pub(super) fn end_session_of_agent(&self, session: &SessionId) -> Result<(), ControlError> {
-        match self.close(session) {
-            // It may have ended its session itself.
-            Ok(()) | Err(ControlError::Refused(_) | ControlError::Refuses { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Starts a program of a change that has leave, as [`Self::run`] starts a command.
     pub fn start_for_change(&self, leave: &Leave, mut command: Command) -> std::io::Result<Child> {
         command
@@ -270,7 +196,7 @@ impl Passage<'_> {
         self.spawn(command, leave, Capture::Keep)
     }
 
-    fn state_stream(&self) -> Stream {
+    pub(super) fn state_stream(&self) -> Stream {
         safepoint_state::stream(&self.workspace.root)
     }
 
@@ -296,7 +222,7 @@ impl Passage<'_> {
         self.bench()?.notice(writing, &running.session_id)
     }
 
-    fn end_leave(
+    pub(super) fn end_leave(
         &self,
         writing: &mut safepoint_trail::Writing<'_>,
         leave: &Leave,
@@ -325,7 +251,7 @@ impl Passage<'_> {
 
     /// Gates that look at what came of an action are raised now. The action has ended, so a
     /// session that cannot be told does not undo that.
-    fn report(&self, leave: &Leave, outcome: &str) -> Result<(), ControlError> {
+    pub(super) fn report(&self, leave: &Leave, outcome: &str) -> Result<(), ControlError> {
         if self.far.is_some() {
             self.send();
             return Ok(());
@@ -437,75 +363,6 @@ impl Passage<'_> {
             _script: script,
         })
     }
-
-    /// A fence that lets write in these paths in the place of the workspace, and of what the
-    /// workspace lies in, such as a temporary folder. They lie in the workspace, or an operator has
-    /// named them; where a link is on the way to one by now, it leads to something else.
-    pub(super) fn narrow(
-        &self,
-        fence: &mut Fence,
-        paths: &BTreeSet<String>,
-    ) -> std::io::Result<()> {
-        let paths: BTreeSet<String> = paths
-            .iter()
-            .map(|path| places::unlinked(path))
-            .collect::<Result<_, _>>()
-            .map_err(|path| {
-                let meaning = DenialCode::PathIdentityChanged.meaning();
-                std::io::Error::other(format!("{meaning}: `{path}`"))
-            })?;
-        let root = &self.workspace.root;
-        fence.writable.retain(|path| !root.starts_with(path));
-        fence.writable.extend(paths.iter().map(PathBuf::from));
-        Ok(())
-    }
-
-    /// An envelope's paths hold a program by the fence alone.
-    fn refuse_unfenced(&self) -> std::io::Result<()> {
-        let fenced = self.fence.is_some() && !matches!(strength(), Strength::None(_));
-        match fenced {
-            true => Ok(()),
-            false => Err(std::io::Error::other(
-                "it was let through for the paths of an envelope, and there is no fence to keep it to them",
-            )),
-        }
-    }
-
-    /// What a person approved, or a steward allowed by a policy, runs as it would for them;
-    /// everything else inside the fence; and what an envelope let through, inside its paths.
-    fn spawn(
-        &self,
-        mut command: Command,
-        leave: &Leave,
-        capture: Capture,
-    ) -> std::io::Result<Child> {
-        let within = leave.fenced_within();
-        if within.is_some() {
-            self.refuse_unfenced()?;
-        }
-        match &self.fence {
-            Some(fence) if leave.permit.is_none() && (!leave.by_policy || within.is_some()) => {
-                let mut fence = fence.clone();
-                if let Some(paths) = within {
-                    self.narrow(&mut fence, paths)?;
-                }
-                // What an envelope lets it write outside.
-                fence.writable.extend(leave.outside());
-                // Whoever calls us from inside is told why that does not work.
-                command.env("SAFEPOINT_FENCED", "1");
-                // Its streams are pipes: no terminal is any of its business.
-                if capture == Capture::Keep {
-                    fence.terminals = Terminals::None;
-                }
-                match fence.spawn(command) {
-                    Ok((child, _)) => Ok(child),
-                    Err(FenceError::Start { source, .. }) => Err(source),
-                    Err(error) => Err(std::io::Error::other(error)),
-                }
-            }
-            _ => command.spawn(),
-        }
-    }
 }
 
 impl Bench<'_> {
@@ -529,32 +386,6 @@ impl Bench<'_> {
 pub(super) fn chooses_code(changes: &[Changed]) -> bool {
     let is_code = |it: &Changed| is_code_of_client(&safepoint_state::path::display(&it.path));
     changes.iter().any(is_code)
-}
-
-impl Leave {
-    /// The paths that a program which may write anywhere is kept to. What known commands write
-    /// was compared with the envelope by name.
-    fn fenced_within(&self) -> Option<&BTreeSet<String>> {
-        let within = self.within.as_ref().filter(|_| self.permit.is_none());
-        within.filter(|_| self.canonical.runs_anything())
-    }
-
-    /// Places outside the workspace that it may change.
-    fn outside(&self) -> impl Iterator<Item = PathBuf> {
-        let paths = self.canonical.paths.iter();
-        paths
-            .filter(|path| {
-                !path.inside && matches!(path.role.as_str(), "write" | "delete" | "metadata")
-            })
-            .map(|path| PathBuf::from(&path.path))
-            // What is not there yet is made in its directory.
-            .map(
-                |path| match (path.symlink_metadata().is_ok(), path.parent()) {
-                    (false, Some(parent)) => parent.to_owned(),
-                    _ => path,
-                },
-            )
-    }
 }
 
 /// How many processes run now that did not before: all of them descend from the command.

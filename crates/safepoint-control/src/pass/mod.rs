@@ -4,10 +4,12 @@
 //! a denial; there is no third. Whatever goes wrong on the way is an error, and
 //! then nothing runs.
 
+mod agent;
 mod asked;
 mod attend;
 mod bench;
 mod change;
+mod confine;
 mod cover;
 mod desk;
 mod documents;
@@ -24,6 +26,7 @@ pub(crate) mod places;
 mod proposal;
 mod receive;
 mod recover;
+mod refused;
 mod rehearse;
 mod request;
 mod restore;

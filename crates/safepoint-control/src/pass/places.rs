@@ -7,8 +7,15 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use safepoint_authority::{Envelope, Identity};
+use safepoint_authority::{Denial, DenialCode, Envelope, Identity};
+use safepoint_model::ActionId;
 use serde::{Deserialize, Serialize};
+
+use super::Bench;
+use super::asked::Wants;
+use super::documents::Standing;
+use super::see::Form;
+use super::settle::denial;
 
 /// Changes with every start of a machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -119,6 +126,56 @@ fn identity(path: &Path) -> Option<Identity> {
 fn boot() -> String {
     let text = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
     text.trim_end().to_owned()
+}
+
+impl Bench<'_> {
+    /// The paths that a workflow says it keeps to; or the one that leads out of the workspace, or
+    /// over a link. What a step writes that runs nothing unknown is compared by name.
+    pub(super) fn bounds_of(
+        &self,
+        wants: &Wants,
+        form: &Form,
+    ) -> Result<Option<BTreeSet<String>>, String> {
+        let Some(bounds) = &wants.bounds else {
+            return Ok(None);
+        };
+        // Another machine looks at its paths itself, before it makes the fence.
+        match (form.canonical.runs_anything(), &self.site) {
+            (true, None) => inside(&bounds.paths, &self.root).map(Some),
+            (true, Some(_)) => {
+                let outside = |path: &&String| !Path::new(path).starts_with(&self.root);
+                match bounds.paths.iter().find(outside) {
+                    None => Ok(Some(bounds.paths.clone())),
+                    Some(path) => Err(path.clone()),
+                }
+            }
+            (false, _) => Ok(Some(bounds.paths.clone())),
+        }
+    }
+
+    /// The places that the envelope of a session names; or the one that leads to something else
+    /// than was approved.
+    pub(super) fn approved_places(
+        &self,
+        form: &Form,
+        standing: &Standing,
+        envelope: &Envelope,
+    ) -> Result<BTreeSet<String>, String> {
+        match (form.canonical.runs_anything(), &self.site) {
+            (true, None) => approved(envelope, &standing.places),
+            _ => Ok(envelope.paths.clone()),
+        }
+    }
+}
+
+/// What is denied because a path leads elsewhere by now.
+pub(super) fn leads_elsewhere(form: &Form, action: &ActionId, path: &str, whose: &str) -> Denial {
+    let code = DenialCode::PathIdentityChanged;
+    Denial {
+        reason: format!("{}: `{path}`, which {whose} names", code.meaning()),
+        next: "nothing was run; ask again, and it will be put before an operator anew".to_owned(),
+        ..denial(code, form, action)
+    }
 }
 
 #[cfg(test)]

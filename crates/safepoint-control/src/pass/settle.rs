@@ -2,10 +2,9 @@
 //! transaction in which it was judged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use safepoint_authority::{Denial, DenialCode, Envelope, Permit, changed, changed_how};
-use safepoint_gates::{Decision, Judgement, QuestionNote};
+use safepoint_authority::{Denial, DenialCode, Permit, changed, changed_how};
+use safepoint_gates::Judgement;
 use safepoint_model::{ActionId, HoldId, Timestamp};
 use safepoint_store::Sql;
 use safepoint_trail::{Draft, Kind, Stream, Writing};
@@ -16,8 +15,8 @@ use super::bench::Under;
 use super::change::MUTATE;
 use super::cover::Net;
 use super::documents::{Remote, Running, Standing};
-use super::needs::{Needed, basis, needs, refused_mode};
-use super::places;
+use super::needs::{Needed, needs, refused_mode};
+use super::places::leads_elsewhere;
 use super::see::{Form, errand, is_used};
 use super::{Answer, Bench, Denied, Leave, Mode, Passage, Proposal, Visitor};
 use crate::session::ByPolicy;
@@ -233,113 +232,6 @@ impl Bench<'_> {
             Mode::Never => self.without_asking(writing, wants, form, action, &needed, now),
             Mode::Policy | Mode::Always => {
                 self.with_a_permit(writing, wants, form, action, needed, now)
-            }
-        }
-    }
-
-    /// The paths that a workflow says it keeps to; or the one that leads out of the workspace, or
-    /// over a link. What a step writes that runs nothing unknown is compared by name.
-    pub(super) fn bounds_of(
-        &self,
-        wants: &Wants,
-        form: &Form,
-    ) -> Result<Option<BTreeSet<String>>, String> {
-        let Some(bounds) = &wants.bounds else {
-            return Ok(None);
-        };
-        // Another machine looks at its paths itself, before it makes the fence.
-        match (form.canonical.runs_anything(), &self.site) {
-            (true, None) => places::inside(&bounds.paths, &self.root).map(Some),
-            (true, Some(_)) => {
-                let outside = |path: &&String| !Path::new(path).starts_with(&self.root);
-                match bounds.paths.iter().find(outside) {
-                    None => Ok(Some(bounds.paths.clone())),
-                    Some(path) => Err(path.clone()),
-                }
-            }
-            (false, _) => Ok(Some(bounds.paths.clone())),
-        }
-    }
-
-    /// The places that the envelope of a session names; or the one that leads to something else
-    /// than was approved.
-    pub(super) fn approved_places(
-        &self,
-        form: &Form,
-        standing: &Standing,
-        envelope: &Envelope,
-    ) -> Result<BTreeSet<String>, String> {
-        match (form.canonical.runs_anything(), &self.site) {
-            (true, None) => places::approved(envelope, &standing.places),
-            _ => Ok(envelope.paths.clone()),
-        }
-    }
-
-    /// What is denied whatever anybody approved.
-    pub(super) fn refused(
-        &self,
-        wants: &Wants,
-        form: &Form,
-        action: &ActionId,
-        judgement: &Judgement,
-    ) -> Option<Denial> {
-        let said = &judgement.resolution;
-        if form.forbidden {
-            return Some(Denial {
-                next: "leave Safepoint's own files, settings and commands alone, and do the task another way"
-                    .to_owned(),
-                ..denial(DenialCode::ControlForbidden, form, action)
-            });
-        }
-        let undeclared = wants.declared.as_ref().map(|declared| {
-            let mut extra = form.canonical.side_effects.difference(declared);
-            extra.next().copied()
-        });
-        if let Some(Some(effect)) = undeclared {
-            return Some(Denial {
-                reason: format!(
-                    "it has the effect `{}`, which was not declared",
-                    effect.as_str()
-                ),
-                next: "declare what it does, or do less".to_owned(),
-                ..denial(DenialCode::ClassUndeclared, form, action)
-            });
-        }
-        let other = wants.said.as_ref().and_then(|said| {
-            let mut actions = form.canonical.actions.iter();
-            actions
-                .find(|action| *action != said)
-                .map(|action| (said, action))
-        });
-        if let Some((said, action_name)) = other {
-            return Some(Denial {
-                reason: format!("it says that it is `{said}`, and it is `{action_name}` too"),
-                next: "say what it does, or do less".to_owned(),
-                ..denial(DenialCode::ClassUndeclared, form, action)
-            });
-        }
-        match said.decision {
-            Decision::Allow | Decision::RequiresApproval => None,
-            Decision::Deny => Some(Denial {
-                policy_basis: basis(judgement),
-                reason: said.reason.clone(),
-                next: "do it another way, or ask whoever writes the atlas".to_owned(),
-                ..denial(DenialCode::PolicyDenied, form, action)
-            }),
-            Decision::Hold => {
-                let gate = said.questions.first().map_or("…", |it| &it.checkpoint_id);
-                let hold = said.questions.first().and_then(|it| it.hold_id.as_ref());
-                let hold = hold.map_or_else(String::new, |hold| format!(" --hold {hold}"));
-                Some(Denial {
-                    hold_id: said.hold_id.clone(),
-                    reason: said.reason.clone(),
-                    next: format!(
-                        "answer: `safepoint session answer {} {gate}{hold} --answers '{}'`, then ask again",
-                        form.canonical.session_id,
-                        answer_form(&said.questions, gate)
-                    ),
-                    ..denial(DenialCode::QuestionsPending, form, action)
-                })
             }
         }
     }
@@ -590,16 +482,6 @@ pub(super) fn halted(form: &Form, action: &ActionId, hold: &HoldId) -> Denial {
     }
 }
 
-/// What is denied because a path leads elsewhere by now.
-pub(super) fn leads_elsewhere(form: &Form, action: &ActionId, path: &str, whose: &str) -> Denial {
-    let code = DenialCode::PathIdentityChanged;
-    Denial {
-        reason: format!("{}: `{path}`, which {whose} names", code.meaning()),
-        next: "nothing was run; ask again, and it will be put before an operator anew".to_owned(),
-        ..denial(code, form, action)
-    }
-}
-
 pub(super) fn denial(code: DenialCode, form: &Form, action: &ActionId) -> Denial {
     Denial {
         code,
@@ -609,18 +491,5 @@ pub(super) fn denial(code: DenialCode, form: &Form, action: &ActionId) -> Denial
         policy_basis: Vec::new(),
         reason: code.meaning().to_owned(),
         next: String::new(),
-    }
-}
-
-/// What the answers to the questions of a gate look like: each id, and a place for its answer.
-fn answer_form(questions: &[QuestionNote], gate: &str) -> String {
-    let mine = questions.iter().filter(|it| it.checkpoint_id == gate);
-    let answers: Vec<String> = mine
-        .map(|it| format!("{}: …", Value::from(it.question_id.as_str())))
-        .collect();
-    match answers.is_empty() {
-        true => "{…}".to_owned(),
-        // It stands between single quotes.
-        false => format!("{{{}}}", answers.join(", ")).replace('\'', r"'\''"),
     }
 }
