@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
+use crate::linked::{self, LinkedGit};
 use crate::lock::Hold;
 use crate::objects::Objects;
 use crate::path;
@@ -69,21 +70,33 @@ impl State {
         }
     }
 
-    /// Whether the `HEAD` of a linked work tree is another one in the second snapshot.
-    pub fn has_moved_head(&self, before: &Snapshot, after: &Snapshot) -> bool {
+    /// Whether a linked work tree has another `HEAD`, or something else in progress, in the second
+    /// snapshot.
+    pub fn has_moved_head(&self, before: &Snapshot, after: &Snapshot) -> Result<bool, StateError> {
         let (before, after) = (&before.record.linked, &after.record.linked);
-        crate::linked::head_change(before.as_ref(), after.as_ref()).is_some()
+        self.is_other_work(before.as_ref(), after.as_ref())
     }
 
-    /// Whether the `HEAD` of a linked work tree is another one now.
+    /// Whether a linked work tree has another `HEAD`, or something else in progress, now.
     pub fn has_moved_head_since(
         &self,
         workspace: &Workspace,
         snapshot: &Snapshot,
     ) -> Result<bool, StateError> {
         let now = self.capture_linked(workspace, &Scope::everything())?;
-        let then = snapshot.record.linked.as_ref();
-        Ok(crate::linked::head_change(then, now.as_ref()).is_some())
+        self.is_other_work(snapshot.record.linked.as_ref(), now.as_ref())
+    }
+
+    fn is_other_work(
+        &self,
+        before: Option<&LinkedGit>,
+        after: Option<&LinkedGit>,
+    ) -> Result<bool, StateError> {
+        let (Some(before), Some(after)) = (before, after) else {
+            return Ok(false);
+        };
+        let objects = self.objects()?;
+        Ok(!linked::is_same_work(&objects.reader(), before, after)?)
     }
 
     /// What differs between two snapshots.

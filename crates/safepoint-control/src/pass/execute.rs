@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
-use safepoint_state::{Changed, Note, Share};
+use safepoint_state::{Changed, Note};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::Stream;
 use serde_json::json;

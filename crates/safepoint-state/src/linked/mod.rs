@@ -57,7 +57,7 @@ pub struct LinkedGit {
 
 impl LinkedGit {
     /// Whether the same commit of the same branch is checked out.
-    fn has_same_head(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_head(&self, other: &Self) -> bool {
         (&self.branch, &self.commit) == (&other.branch, &other.commit)
     }
 
@@ -81,7 +81,11 @@ impl LinkedGit {
 }
 
 /// Whether the same commit is checked out, and the same is in progress.
-fn is_same_work(trees: &dyn Trees, one: &LinkedGit, other: &LinkedGit) -> Result<bool, StateError> {
+pub(crate) fn is_same_work(
+    trees: &dyn Trees,
+    one: &LinkedGit,
+    other: &LinkedGit,
+) -> Result<bool, StateError> {
     Ok(one.has_same_head(other) && in_progress(trees, one.own, other.own)?.is_empty())
 }
 

@@ -259,7 +259,7 @@ fn find_lost(root: &Path, before: &Snapshot, after: &Record) -> Vec<Lost> {
             path: unescape(path),
             kind: match lapse {
                 Lapse::Gone => ChangeKind::Deleted,
-                Lapse::Changed => ChangeKind::Modified,
+                Lapse::Changed | Lapse::Closed => ChangeKind::Modified,
                 Lapse::Made => ChangeKind::Created,
             },
             note: lapse.note(note),

@@ -136,7 +136,8 @@ impl State {
         if !is_on_the_way {
             return Ok(false);
         }
-        Ok(self.put_linked(workspace, Some(wanted), reader)?.is_none())
+        let stays = self.put_linked(workspace, Some(wanted), reader)?;
+        Ok(stays.is_empty())
     }
 
     /// After a failure: back to what was there before, so that the tree is not left half-way.

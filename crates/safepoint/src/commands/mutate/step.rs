@@ -54,7 +54,8 @@ impl ChangeStep<'_> {
         room: &Room,
     ) -> Result<Option<Denial>, CliError> {
         let arguments = self.arguments();
-        let text = outside::json_or_yaml(context, &arguments.operation)?;
+        let text =
+            outside::json_or_yaml(context, arguments.operation.as_deref().unwrap_or_default())?;
         let steps = read_steps(&text, &arguments)?;
         let here = outside::here(context);
         let variables = context.environment.variables();

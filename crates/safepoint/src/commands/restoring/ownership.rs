@@ -334,8 +334,8 @@ impl OwnHistory {
             let Some((before, after)) = ends_of(state, action)? else {
                 continue;
             };
-            if state.has_moved_head(&before, &after) {
-                history.head_is_known &= !state.has_moved_head(&history.head, &before);
+            if state.has_moved_head(&before, &after)? {
+                history.head_is_known &= !state.has_moved_head(&history.head, &before)?;
                 history.head = after.clone();
             }
             history.steps.push((before, after));
