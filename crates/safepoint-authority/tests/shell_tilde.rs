@@ -1,5 +1,7 @@
 //! Tildes: ours against those of the bash that is here.
 
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use std::collections::BTreeSet;

@@ -215,36 +215,3 @@ fn st_13_a_stash_made_since_the_first_commit_stays() {
     assert_eq!(reply["verification"]["match"], true, "{reply}");
     assert_eq!(git(&root, &["stash", "list", "--format=%H"]), listed);
 }
-
-#[test]
-fn st_32_a_roll_back_killed_half_way_in_a_linked_work_tree_brings_its_git_state_back() {
-    use std::os::unix::process::ExitStatusExt;
-    let env = testkit::TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (main, linked) = (place.path().join("main"), place.path().join("linked"));
-    fs::create_dir(&main).unwrap();
-    git(&main, &["init", "-q", "-b", "main"]);
-    fs::write(main.join("kept.txt"), "kept\n").unwrap();
-    commit(&main, "first");
-    let directory = linked.to_str().unwrap();
-    git(&main, &["worktree", "add", "-q", "-b", "other", directory]);
-    let before = git_facts(&linked);
-    let id = env.json(&["-C", directory, "checkpoint"])["checkpoint_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    for point in ["restore.applying", "restore.applied"] {
-        fs::write(linked.join("kept.txt"), "changed\n").unwrap();
-        commit(&linked, "second");
-        assert_ne!(git_facts(&linked), before);
-        let mut command = env.command(&["-C", directory, "rollback", &id]);
-        let output = command.env("SAFEPOINT_FAULT", point).output().unwrap();
-        assert_eq!(output.status.signal(), Some(9), "{point}: {output:?}");
-        let run = env.run(&["-C", directory, "gc", "--dry-run"]);
-        assert_eq!(run.code, 0, "{point}: {run:?}");
-        assert_eq!(git_facts(&linked)[..2], before[..2], "{point}");
-        assert_eq!(fs::read(linked.join("kept.txt")).unwrap(), b"kept\n");
-        let log = env.json(&["-C", directory, "log"]);
-        assert_eq!(log["actions"][0]["outcome"], "ok", "{point}: {log:#}");
-    }
-}

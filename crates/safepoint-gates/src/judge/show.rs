@@ -114,7 +114,7 @@ impl<'a> Step<'a> {
             }
             if let Some(gate) = self.engine.gate(&place.gate) {
                 let hold_id = self.is_in_several(gate).then(|| hold.hold_id.clone());
-                let questions = questions_of(gate, place).into_iter();
+                let questions = questions_of(gate, place);
                 notes.extend(questions.map(|note| QuestionNote {
                     hold_id: hold_id.clone(),
                     ..note
