@@ -4,7 +4,6 @@ use crate::StateError;
 use crate::capture::Capture;
 use crate::checkpoint::Wanted;
 use crate::listing::all_files;
-use crate::path::TreePath;
 use crate::scope::Scope;
 use crate::state::Workspace;
 use crate::tree::{self, Trees};
@@ -88,12 +87,13 @@ pub(crate) fn refuse_empty(
             return Err(StateError::EmptyScope { scope: shown });
         }
     }
-    let files = all_files(trees, &capture.files)?;
-    // A pattern that finds only what is not captured has found something. What that is, the
+    let mut found = all_files(trees, &capture.files)?;
+    // Beside something that is captured, a pattern may find only what is not. What that is, the
     // warnings about sensitive files and those left out say.
-    let omitted = scan.left_out.iter().map(|one| &one.path);
-    let not_captured = scan.sensitive.iter().map(|(path, _)| path).chain(omitted);
-    let found: Vec<TreePath> = files.into_iter().chain(not_captured.cloned()).collect();
+    if !is_hollow {
+        found.extend(scan.sensitive.iter().map(|(path, _)| path.clone()));
+        found.extend(scan.left_out.iter().map(|one| one.path.clone()));
+    }
     match scope.unmatched_pattern(&found) {
         Some(pattern) => Err(StateError::EmptyScope { scope: pattern }),
         None => Ok(warnings),

@@ -147,7 +147,8 @@ fn su_05_an_agent_neither_ends_its_session_nor_speaks_of_other_projects() {
     );
     let lines = format!(
         "h() {{ \"{SAFEPOINT}\" hook claude-code < $1 > $1.out 2>&1; echo $? > $1.code; }}\n\
-         h start2.json; h other.json; h tool.json; h end2.json; true\n"
+         h start2.json; h other.json; h tool.json; h end2.json\n\
+         \"{SAFEPOINT}\" session list --json > after.json\n"
     );
     env.write("project/agent.sh", &lines);
     let run = env.run(&["run", "--", "bash", "agent.sh"]);
@@ -167,7 +168,12 @@ fn su_05_an_agent_neither_ends_its_session_nor_speaks_of_other_projects() {
             "{name}: {said}"
         );
     }
-    assert_eq!(entries(&env, "SessionEnded").len(), 0);
+    let after: Value = serde_json::from_str(&read(&env, "after.json")).unwrap();
+    let after = after["sessions"].as_array().unwrap();
+    assert!(!after.is_empty());
+    assert!(after.iter().all(|it| it["ended"].is_null()), "{after:#?}");
+    // `run` itself ends it, once the agent has ended.
+    assert_eq!(entries(&env, "SessionEnded").len(), 1);
 }
 
 #[test]

@@ -471,7 +471,8 @@ fn st_32_a_killed_collection_loses_nothing() {
 
 #[test]
 fn st_32_a_killed_merge_of_small_packs_loses_nothing() {
-    for point in COLLECTION {
+    // Where no checkpoint is deleted, none is noted before.
+    for point in COLLECTION.iter().filter(|point| **point != "collect.noted") {
         let scene = Scene::new();
         for number in 0..10 {
             let name = format!("project/small{number}");
