@@ -206,6 +206,9 @@ fn su_05_an_agent_sees_its_own_sessions_and_its_own_workspace() {
     }
 }
 
+/// No action is called so. The beginning of an id would be enough to find one.
+const UNKNOWN_ACTION: &str = "act_0000000000000000";
+
 /// Arguments with which each command of the list at least parses.
 fn arguments(name: &str) -> &'static [&'static str] {
     match name {
@@ -218,11 +221,11 @@ fn arguments(name: &str) -> &'static [&'static str] {
         "session access" => &["ses_1", "all"],
         "session answer" => &["ses_1", "gate", "--answers", "{}"],
         "session input" => &["ses_1", "hello"],
-        "session report" => &["ses_1", "act_1", "--outcome", "ok"],
+        "session report" => &["ses_1", UNKNOWN_ACTION, "--outcome", "ok"],
         "session request" => &["ses_1", "ticket.read"],
         "task show" => &["tsk_1"],
         // What is taken back must not take this with it.
-        "undo" => &["act_1"],
+        "undo" => &[UNKNOWN_ACTION],
         "trail check-bundle" | "trail check-proof" => &["file.json", "--key", "k"],
         "trail prove" => &["1"],
         "trail show" => &["1"],
