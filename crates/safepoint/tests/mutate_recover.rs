@@ -13,6 +13,7 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +36,10 @@ const READING: [&[&str]; 9] = [
     &["hold", "list"],
 ];
 
-/// Changes `f.txt` while somebody writes to `busy` without a pause, from when the check runs.
+/// Large enough that something is appended while it is read.
+const BUSY_BYTES: usize = 4 << 20;
+
+/// Changes `f.txt` while somebody appends to `busy` without a pause, from when the check runs.
 fn mutate_beside(env: &TestEnv, id: &str, busy: &str) -> Answer {
     let started = env.root().join("started");
     let busy = env.project().join(busy);
@@ -45,10 +49,10 @@ fn mutate_beside(env: &TestEnv, id: &str, busy: &str) -> Answer {
             while !started.exists() && !done.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
-            let mut count = 0_u64;
+            fs::write(&busy, "busy\n".repeat(BUSY_BYTES / 5)).unwrap();
+            let mut file = fs::File::options().append(true).open(&busy).unwrap();
             while !done.load(Ordering::Relaxed) {
-                count += 1;
-                fs::write(&busy, format!("{count}\n").repeat(100)).unwrap();
+                file.write_all(b"busy\n").unwrap();
             }
         });
         let edit = json!({ "type": "write", "content": "by the change\n" });
@@ -57,6 +61,19 @@ fn mutate_beside(env: &TestEnv, id: &str, busy: &str) -> Answer {
         done.store(true, Ordering::Relaxed);
         answer
     })
+}
+
+/// A change that failed since `busy` never held still. On a busy machine the writer may not get
+/// its turn while the file is read: then it did hold still, and that is another story.
+fn failed_beside(busy: &str) -> (TestEnv, String, Answer) {
+    for _ in 0..40 {
+        let (env, id) = some();
+        let answer = mutate_beside(&env, &id, busy);
+        if answer.reply["error"]["code"] == "F507" {
+            return (env, id, answer);
+        }
+    }
+    panic!("`{busy}` held still every time");
 }
 
 fn some() -> (TestEnv, String) {
@@ -82,8 +99,7 @@ fn nothing_is_written_by_reading(env: &TestEnv) {
 
 #[test]
 fn st_27_a_failed_change_takes_back_only_what_it_wrote() {
-    let (env, id) = some();
-    let answer = mutate_beside(&env, &id, "busy.txt");
+    let (env, id, answer) = failed_beside("busy.txt");
     let reply = answer.failed(1, "F507");
     assert_eq!(read(&env, "f.txt"), "before\n", "{reply}");
     assert_eq!(reply["changes"], json!([]));
@@ -101,10 +117,9 @@ fn st_27_a_failed_change_takes_back_only_what_it_wrote() {
 
 #[test]
 fn st_27_a_failed_change_says_what_is_still_there() {
-    let (env, id) = some();
-    let answer = mutate_beside(&env, &id, "f.txt");
+    let (env, _, answer) = failed_beside("f.txt");
     let reply = &answer.reply;
-    assert_eq!((answer.code, &reply["error"]["code"]), (1, &json!("F507")));
+    assert_eq!(answer.code, 1, "{reply}");
     let message = text(&reply["error"]["message"]);
     assert!(message.contains("is still there in `f.txt`"), "{message}");
     let changes = json!([{ "path": "f.txt", "change": "modified" }]);
