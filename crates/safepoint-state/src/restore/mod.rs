@@ -16,6 +16,7 @@
 
 mod apply;
 mod back;
+mod beginning;
 mod carry_out;
 mod check;
 mod displace;
@@ -30,6 +31,7 @@ mod parts;
 mod plan;
 mod put;
 mod recover;
+mod remains;
 mod salvage;
 mod secrets;
 mod shelf;
@@ -41,8 +43,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use safepoint_model::{ActionId, Digest, Expiry, Span, Timestamp};
-use safepoint_store::{Flow, fault};
-use safepoint_trail::Query;
+use safepoint_store::fault;
 
 use crate::bring::Incoming;
 use crate::capture::Capture;
@@ -55,8 +56,7 @@ use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
-use crate::{ContentId, StateError, checkpoint, linked, omitted, own, undo};
-use journal::PathText;
+use crate::{ContentId, StateError, checkpoint, linked, own, undo};
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, Told, directory as journals};
 pub(crate) use outcome::restore_root_mode;
 pub use parts::PartChange;
@@ -67,17 +67,6 @@ pub(crate) use secrets::bring_back as bring_secrets_back;
 pub(crate) use shelf::{file as stash_file, newest as newest_stash, with_what_was_taken};
 use unclose::Unclosed;
 pub(crate) use unclose::open_root;
-
-/// Where that is of which no checkpoint says more.
-const BEYOND: &str = "beyond the checkpoint";
-
-/// What was said of an action before it began.
-#[derive(serde::Deserialize)]
-struct Intended {
-    reversibility: String,
-    #[serde(default)]
-    remainder: Vec<String>,
-}
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -409,68 +398,6 @@ impl State {
         self.refuse_former(&workspace.root, &recorded, entry)
     }
 
-    /// What a goal wants back and cannot have: what no checkpoint holds, and what stays as it is.
-    fn not_restored(
-        &self,
-        workspace: &Workspace,
-        goal: &Goal<'_>,
-        (scope, present): (&Scope, &Capture),
-        plan: &Plan,
-    ) -> Result<Vec<Note>, StateError> {
-        let mut notes = match goal {
-            Goal::Snapshot { snapshot, .. } => {
-                let record = &snapshot.record;
-                let now = [present.left_out(), present.sensitive()].concat();
-                let mut notes = record.lapsed(&workspace.root, scope);
-                notes.extend(omitted::made_since(record, now.iter(), scope));
-                notes
-            }
-            Goal::Without { action, verb } => {
-                let mut notes = self.lapsed_by(action, &workspace.root)?;
-                if *verb == "undo" {
-                    notes.extend(self.uncovered_by(action)?);
-                }
-                notes
-            }
-            Goal::Brought(_) => return Ok(Vec::new()),
-        };
-        notes.extend(plan.unrestored.iter().cloned());
-        notes.sort_by(|a, b| a.path.cmp(&b.path));
-        notes.dedup_by(|a, b| a.path == b.path && (a.why == b.why || a.path != BEYOND));
-        Ok(notes)
-    }
-
-    /// What nothing covered of an action, as it was known before it began.
-    fn uncovered_by(&self, action: &Action) -> Result<Vec<Note>, StateError> {
-        let query = Query {
-            action: Some(action.id.to_string()),
-            kind: Some("action_intended".to_owned()),
-            ..Query::default()
-        };
-        let mut intents = Vec::new();
-        self.trail.entries(&query, |entry| {
-            intents.push(entry);
-            Ok::<_, StateError>(Flow::More)
-        })?;
-        let mut notes = Vec::new();
-        for intent in intents {
-            let body = self.trail.whole_body(&intent.body)?;
-            let Ok(intended) = serde_json::from_str::<Intended>(&body) else {
-                continue;
-            };
-            // What is only left out was looked at: it is told where it is gone or has changed.
-            let rest = intended.remainder.into_iter();
-            let rest = rest.filter(|why| !why.contains("` is not in the checkpoint: "));
-            if intended.reversibility != "reversible" {
-                notes.extend(rest.map(|why| Note {
-                    path: BEYOND.to_owned(),
-                    why,
-                }));
-            }
-        }
-        Ok(notes)
-    }
-
     fn scope_of(&self, goal: &Goal<'_>) -> Result<Scope, StateError> {
         match goal {
             Goal::Snapshot {
@@ -615,77 +542,6 @@ impl State {
             },
         })
     }
-
-    fn journal(
-        &self,
-        workspace: &Workspace,
-        goal: &Goal<'_>,
-        scope: &Scope,
-        before: &Snapshot,
-        after: &Snapshot,
-    ) -> Result<Journal, StateError> {
-        let (verb, restored_to, undoes) = match goal {
-            Goal::Snapshot { snapshot, .. } => ("rollback", Some(snapshot.id.clone()), None),
-            Goal::Without { action, verb } => (*verb, None, Some(action.id.clone())),
-            Goal::Brought(_) => ("integrate", None, None),
-        };
-        let (action, errand) = match goal {
-            Goal::Brought(incoming) => {
-                (incoming.errand.id.clone(), Some(Told::of(incoming.errand)))
-            }
-            _ => (ActionId::generate(&*self.around.entropy)?, None),
-        };
-        Ok(Journal {
-            format: journal::FORMAT,
-            phase: Phase::Staging,
-            workspace: PathText::of(&workspace.root),
-            patterns: workspace.rules.patterns().clone(),
-            providers: workspace.providers.clone(),
-            scope: scope.to_stored(),
-            before: before.id.clone(),
-            after: after.id.clone(),
-            record: after.record.clone(),
-            action,
-            verb: verb.to_owned(),
-            summary: describe(goal),
-            restored_to,
-            undoes,
-            mutating: None,
-            errand,
-            taking_back: None,
-        })
-    }
-
-    /// The journal of a change: whatever becomes of it, what was there before comes back.
-    pub(crate) fn journal_of_mutation(
-        &self,
-        workspace: &Workspace,
-        scope: &Scope,
-        before: &Snapshot,
-        action: &ActionId,
-        summary: String,
-        mutating: Mutating,
-    ) -> Result<Journal, StateError> {
-        Ok(Journal {
-            format: journal::FORMAT,
-            phase: Phase::Staging,
-            workspace: PathText::of(&workspace.root),
-            patterns: workspace.rules.patterns().clone(),
-            providers: workspace.providers.clone(),
-            scope: scope.to_stored(),
-            before: before.id.clone(),
-            after: SnapshotId::generate(self.now(), &*self.around.entropy)?,
-            record: before.record.clone(),
-            action: action.clone(),
-            verb: "mutate".to_owned(),
-            summary,
-            restored_to: None,
-            undoes: None,
-            mutating: Some(mutating),
-            errand: None,
-            taking_back: None,
-        })
-    }
 }
 
 /// When a state that was made by itself expires.
@@ -711,13 +567,4 @@ fn unrestorable(snapshot: &Snapshot, error: StateError) -> StateError {
         },
         other => other,
     }
-}
-
-/// The workspace of a journal.
-fn workspace_of(journal: &Journal) -> Result<Workspace, StateError> {
-    Ok(Workspace {
-        root: journal.workspace.to_path(),
-        rules: crate::scan::Rules::new(journal.patterns.clone())?,
-        providers: journal.providers.clone(),
-    })
 }

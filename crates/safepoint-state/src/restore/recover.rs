@@ -6,8 +6,9 @@ use safepoint_store::{Durability, durable, fault};
 use safepoint_trail::Kind;
 
 use super::back::within;
+use super::beginning::workspace_of;
 use super::journal::{Extent, Journal, Mutating, Phase, directory as journals};
-use super::{stage, workspace_of};
+use super::stage;
 use crate::StateError;
 use crate::lock::{self, Hold};
 use crate::mutate::Back;

@@ -1,0 +1,90 @@
+//! What a roll back or an undo cannot bring back, and why.
+
+use safepoint_store::Flow;
+use safepoint_trail::Query;
+
+use super::{Goal, Plan};
+use crate::capture::Capture;
+use crate::scope::Scope;
+use crate::snapshot::{Action, Note};
+use crate::state::{State, Workspace};
+use crate::{StateError, omitted};
+
+/// Where that is of which no checkpoint says more.
+const BEYOND: &str = "beyond the checkpoint";
+
+/// What was said of an action before it began.
+#[derive(serde::Deserialize)]
+struct Intended {
+    reversibility: String,
+    #[serde(default)]
+    remainder: Vec<String>,
+}
+
+impl State {
+    /// What a goal wants back and cannot have: what no checkpoint holds, and what stays as it is.
+    pub(super) fn not_restored(
+        &self,
+        workspace: &Workspace,
+        goal: &Goal<'_>,
+        (scope, present): (&Scope, &Capture),
+        plan: &Plan,
+    ) -> Result<Vec<Note>, StateError> {
+        let mut notes = match goal {
+            Goal::Snapshot { snapshot, .. } => {
+                let record = &snapshot.record;
+                let now = [present.left_out(), present.sensitive()].concat();
+                let mut notes = record.lapsed(&workspace.root, scope);
+                notes.extend(omitted::made_since(record, now.iter(), scope));
+                notes
+            }
+            Goal::Without { action, verb } => {
+                let mut notes = self.lapsed_by(action, &workspace.root)?;
+                if *verb == "undo" {
+                    notes.extend(self.uncovered_by(action)?);
+                }
+                notes
+            }
+            Goal::Brought(_) => return Ok(Vec::new()),
+        };
+        notes.extend(plan.unrestored.iter().cloned());
+        notes.sort_by(|a, b| a.path.cmp(&b.path));
+        notes.dedup_by(|a, b| a.path == b.path && (a.why == b.why || a.path != BEYOND));
+        Ok(notes)
+    }
+
+    /// What nothing covered of an action, as it was known before it began.
+    fn uncovered_by(&self, action: &Action) -> Result<Vec<Note>, StateError> {
+        let query = Query {
+            action: Some(action.id.to_string()),
+            kind: Some("action_intended".to_owned()),
+            ..Query::default()
+        };
+        let mut intents = Vec::new();
+        self.trail.entries(&query, |entry| {
+            intents.push(entry);
+            Ok::<_, StateError>(Flow::More)
+        })?;
+        let mut notes = Vec::new();
+        for intent in intents {
+            let body = self.trail.whole_body(&intent.body)?;
+            let Ok(intended) = serde_json::from_str::<Intended>(&body) else {
+                notes.push(Note {
+                    path: BEYOND.to_owned(),
+                    why: "what was known of it before it began cannot be read".to_owned(),
+                });
+                continue;
+            };
+            // What is only left out was looked at: it is told where it is gone or has changed.
+            let rest = intended.remainder.into_iter();
+            let rest = rest.filter(|why| !why.contains("` is not in the checkpoint: "));
+            if intended.reversibility != "reversible" {
+                notes.extend(rest.map(|why| Note {
+                    path: BEYOND.to_owned(),
+                    why,
+                }));
+            }
+        }
+        Ok(notes)
+    }
+}
