@@ -26,7 +26,8 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 
 /// Requirement id → names of tests, from the sources.
 fn tests() -> BTreeMap<String, BTreeSet<String>> {
-    let name = Regex::new(r"(?m)^\s*fn ((st|ga|au|pr|tr|su)_(\d\d)_\w+)\(").unwrap();
+    let name =
+        Regex::new(r"(?m)^\s*fn ((st|ga|au|pr|tr|su|ho|fe|ag|ti|te|re)_(\d\d)_\w+)\(").unwrap();
     let mut files = Vec::new();
     sources(&root().join("crates"), &mut files);
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

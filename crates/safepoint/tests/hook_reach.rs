@@ -351,7 +351,7 @@ fn taught(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn su_04_every_command_that_a_skill_teaches_works() {
+fn ag_11_every_command_that_a_skill_teaches_works() {
     for skill in safepoint_clients::skills::Skill::all() {
         for line in taught(skill.source) {
             let env = plain();

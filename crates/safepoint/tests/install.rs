@@ -266,7 +266,7 @@ const SKILL_PLACES: [(&str, &str, &str); 6] = [
 ];
 
 #[test]
-fn su_04_skills_are_put_in_where_each_client_looks_and_taken_out_again() {
+fn ag_11_skills_are_put_in_where_each_client_looks_and_taken_out_again() {
     let env = person();
     for (name, user, project) in SKILL_PLACES {
         let places = [
@@ -302,7 +302,7 @@ fn su_04_skills_are_put_in_where_each_client_looks_and_taken_out_again() {
 }
 
 #[test]
-fn su_04_a_skill_that_a_person_changed_or_wrote_stays() {
+fn ag_11_a_skill_that_a_person_changed_or_wrote_stays() {
     let env = person();
     let place = env.root().join("person/.claude/skills");
     env.write("person/.claude/skills/mine/SKILL.md", "mine\n");

@@ -138,7 +138,7 @@ fn su_06_tools_say_what_they_take_and_give() {
 }
 
 #[test]
-fn su_06_the_skills_are_prompts() {
+fn ag_11_the_skills_are_prompts() {
     let env = bare();
     let mut rpc = server(&env);
     let listed = rpc.ask("prompts/list", json!({}));

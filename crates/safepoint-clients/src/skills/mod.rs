@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn su_04_skills_have_all_their_parts_and_keep_to_the_standard() {
+    fn ag_11_skills_have_all_their_parts_and_keep_to_the_standard() {
         let names: Vec<&str> = Skill::all().map(|skill| skill.name).collect();
         let expected = ["checkpoint", "mutate", "verify", "rollback"];
         assert_eq!(names, expected.map(|name| format!("safepoint-{name}")));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn su_04_a_skill_that_somebody_changed_is_told_from_ours() {
+    fn ag_11_a_skill_that_somebody_changed_is_told_from_ours() {
         for skill in Skill::all() {
             let (_, text) = skill.file(&command()).unwrap();
             assert!(is_skill_untouched(&text));

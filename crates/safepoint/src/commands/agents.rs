@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn su_04_every_command_that_a_skill_teaches_parses_and_is_for_agents() {
+    fn ag_11_every_command_that_a_skill_teaches_parses_and_is_for_agents() {
         let mut taught = std::collections::BTreeSet::new();
         for skill in Skill::all() {
             let lines = command_lines(skill.source);
