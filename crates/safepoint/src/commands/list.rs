@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     automatic: bool,
     /// At most so many
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 }
 

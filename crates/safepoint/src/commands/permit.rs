@@ -17,7 +17,7 @@ pub(crate) enum Command {
     /// List permits, the newest first
     List {
         /// At most so many
-        #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+        #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
     /// Show one permit

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     all: bool,
     /// At most so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Only those after this one, as `next` names it
     #[arg(long, value_name = "ID")]

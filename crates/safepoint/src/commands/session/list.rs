@@ -14,7 +14,7 @@ use crate::error::CliError;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// At most so many
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Only those in which this one acts
     #[arg(long, value_name = "PRINCIPAL")]

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     filter: Filter,
     /// At most so many entries [default: 1000; no limit with --output ndjson]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Go on where the page before ended: its `next`
     #[arg(long, value_name = "NEXT", default_value_t = 0)]
