@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use crate::broker::Refusal;
+use crate::broker::CallRefusal;
 
 /// Why a process could not be fenced, or a call could not be handed over.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,7 @@ pub enum FenceError {
         /// Where.
         path: PathBuf,
         /// Why.
-        refusal: Refusal,
+        refusal: CallRefusal,
     },
     /// The call does not fit into a request.
     #[error("the call is too large: {size} bytes of {what}, and {limit} are allowed")]

@@ -13,6 +13,7 @@ use std::thread;
 use crate::FenceError;
 use crate::carve::{Hidden, existing};
 use crate::kernel::{Abilities, Rules};
+use crate::supervisor::{Supervision, Supervisor};
 
 /// Devices that programs write to although nothing is kept there.
 const DEVICES: [&str; 5] = [
@@ -54,6 +55,20 @@ pub struct Fence {
     pub listing: Listing,
     /// Which terminals can be opened.
     pub terminals: Terminals,
+    /// What the supervisor lets through. `None`: there is none, and the network,
+    /// sockets with a path and metadata outside are open.
+    pub supervision: Option<Supervision>,
+}
+
+/// A process inside a fence.
+#[derive(Debug)]
+pub struct FencedChild {
+    /// The process.
+    pub child: Child,
+    /// How much of the fence the kernel holds.
+    pub strength: Strength,
+    /// Who watches over it, where that was asked for and the kernel can.
+    pub supervisor: Option<Supervisor>,
 }
 
 /// Which terminals can be opened. What a process inherits it has already, whatever is said here.
@@ -144,7 +159,7 @@ impl Fence {
     ///
     /// When a path cannot be resolved, the kernel does not take the rules, or
     /// the program cannot be started. Nothing runs then.
-    pub fn spawn(&self, command: Command) -> Result<(Child, Strength), FenceError> {
+    pub fn spawn(&self, command: Command) -> Result<FencedChild, FenceError> {
         self.spawn_with(command, Abilities::probe())
     }
 
@@ -152,13 +167,25 @@ impl Fence {
         &self,
         command: Command,
         abilities: Option<Abilities>,
-    ) -> Result<(Child, Strength), FenceError> {
-        let strength = strength_of(abilities.as_ref());
+    ) -> Result<FencedChild, FenceError> {
+        let mut strength = strength_of(abilities.as_ref());
+        if self.supervision.is_some() {
+            let missing = "there is no supervisor yet: the network, sockets with a path and metadata outside are open";
+            strength = match strength {
+                Strength::Full => Strength::Partial(missing.to_owned()),
+                Strength::Partial(others) => Strength::Partial(format!("{others}; {missing}")),
+                none => none,
+            };
+        }
         let rules = match abilities {
             Some(abilities) => Some(self.rules(&abilities)?),
             None => None,
         };
-        Ok((start(command, rules)?, strength))
+        Ok(FencedChild {
+            child: start(command, rules)?,
+            strength,
+            supervisor: None,
+        })
     }
 
     /// The directories of `writable` that take no new names, because something
@@ -265,11 +292,12 @@ mod tests {
             hidden: Vec::new(),
             listing: Listing::Everywhere,
             terminals: Terminals::Held,
+            supervision: None,
         };
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).current_dir(place);
-        let (mut child, strength) = fence.spawn_with(command, abilities).unwrap();
-        (child.wait().unwrap().success(), strength)
+        let mut fenced = fence.spawn_with(command, abilities).unwrap();
+        (fenced.child.wait().unwrap().success(), fenced.strength)
     }
 
     #[test]

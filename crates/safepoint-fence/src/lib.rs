@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Fence ──── what a tree may write, and what it may not even read (Landlock)
+//! supervisor  what it may reach and change beyond that, and what it wrote (seccomp)
 //! broker ─── how a program inside asks for something to be done outside
 //! tree ───── who belongs to a tree, and that nobody leaves it
 //! ```
@@ -16,12 +17,16 @@ mod carve;
 mod error;
 mod fence;
 mod kernel;
+mod supervisor;
 mod tree;
 
-pub use broker::{Call, Listener, Peer, Refusal, Streams, hand_over, hand_over_streams};
+pub use broker::{Call, CallRefusal, Listener, Peer, Streams, hand_over, hand_over_streams};
 pub use caches::default_caches;
 pub use error::FenceError;
-pub use fence::{Fence, Listing, Strength, Terminals, strength};
+pub use fence::{Fence, FencedChild, Listing, Strength, Terminals, strength};
+pub use supervisor::{
+    HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor, Writes,
+};
 pub use tree::{
     Membership, Process, ancestors, become_subreaper, descendants, is_within, membership,
     reap_orphans,

@@ -18,7 +18,7 @@ use rustix::event::Timespec;
 use rustix::fs::fstat;
 
 use super::socket::{hung_up, receive_with};
-use super::wire::{self, HEAD, Refusal};
+use super::wire::{self, CallRefusal, HEAD};
 
 /// A request has this long to arrive: whoever connects and says nothing does not
 /// keep a place for ever.
@@ -80,8 +80,8 @@ impl Call {
     }
 
     /// Reads a call from a connection. Nothing is taken from another user.
-    pub(super) fn receive(connection: &Arc<UnixStream>) -> Result<Self, Refusal> {
-        let malformed = |_: io::Error| Refusal::Malformed;
+    pub(super) fn receive(connection: &Arc<UnixStream>) -> Result<Self, CallRefusal> {
+        let malformed = |_: io::Error| CallRefusal::Malformed;
         let peer = peer(connection)?;
         let patience = Some(PATIENCE);
         connection.set_read_timeout(patience).map_err(malformed)?;
@@ -90,17 +90,17 @@ impl Call {
         let descriptors = receive_with(connection, &mut head).map_err(malformed)?;
         let length = wire::body_length(&head)?;
         let mut body = Vec::new();
-        let limit = u64::try_from(length).map_err(|_| Refusal::TooLarge)?;
+        let limit = u64::try_from(length).map_err(|_| CallRefusal::TooLarge)?;
         (&**connection)
             .take(limit)
             .read_to_end(&mut body)
             .map_err(malformed)?;
         if body.len() != length {
-            return Err(Refusal::Malformed);
+            return Err(CallRefusal::Malformed);
         }
         let request = wire::decode(&body)?;
-        let [stdin, stdout, stderr, place] = descriptors.ok_or(Refusal::Malformed)?;
-        same_place(&request.directory, &place).ok_or(Refusal::Directory)?;
+        let [stdin, stdout, stderr, place] = descriptors.ok_or(CallRefusal::Malformed)?;
+        same_place(&request.directory, &place).ok_or(CallRefusal::Directory)?;
         Ok(Self {
             arguments: request.arguments,
             directory: request.directory,
@@ -116,13 +116,13 @@ impl Call {
 }
 
 /// Who connected, if it is our own user.
-fn peer(connection: &UnixStream) -> Result<Peer, Refusal> {
-    let credentials = getsockopt(connection, PeerCredentials).map_err(|_| Refusal::User)?;
+fn peer(connection: &UnixStream) -> Result<Peer, CallRefusal> {
+    let credentials = getsockopt(connection, PeerCredentials).map_err(|_| CallRefusal::User)?;
     // A process that this one cannot see has the number 0.
     let pid = u32::try_from(credentials.pid()).unwrap_or(0);
     let uid = credentials.uid();
     if pid == 0 || uid != rustix::process::geteuid().as_raw() {
-        return Err(Refusal::User);
+        return Err(CallRefusal::User);
     }
     Ok(Peer { pid, uid })
 }

@@ -25,7 +25,7 @@ use crate::FenceError;
 
 use super::call::Call;
 use super::socket::{address, open_place, send_all};
-use super::wire::{Answer, Refusal};
+use super::wire::{Answer, CallRefusal};
 
 /// So many calls are served at once; others wait.
 const AT_ONCE: usize = 64;
@@ -190,7 +190,7 @@ impl Drop for Listener {
 fn answer(connection: &Arc<UnixStream>, handle: &(impl Fn(Call) -> u8 + Sync)) {
     let answer = match Call::receive(connection) {
         Ok(call) => catch_unwind(AssertUnwindSafe(|| handle(call)))
-            .map_or(Answer::Refused(Refusal::Failed), Answer::Exit),
+            .map_or(Answer::Refused(CallRefusal::Failed), Answer::Exit),
         Err(refusal) => Answer::Refused(refusal),
     };
     // Whoever does not wait for the answer does not get it.

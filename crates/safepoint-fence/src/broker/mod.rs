@@ -19,4 +19,4 @@ mod wire;
 pub use call::{Call, Peer};
 pub use client::{Streams, hand_over, hand_over_streams};
 pub use listener::Listener;
-pub use wire::Refusal;
+pub use wire::CallRefusal;

@@ -33,7 +33,7 @@ const VERSION: u8 = 1;
 
 /// Why a call was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum CallRefusal {
     /// These are not the bytes of a request.
     #[error("the request cannot be read")]
     Malformed,
@@ -55,13 +55,13 @@ pub enum Refusal {
 }
 
 /// Every refusal and its number, which never changes.
-const REFUSALS: [(Refusal, u8); 6] = [
-    (Refusal::Malformed, 1),
-    (Refusal::Version, 2),
-    (Refusal::TooLarge, 3),
-    (Refusal::User, 4),
-    (Refusal::Directory, 5),
-    (Refusal::Failed, 6),
+const REFUSALS: [(CallRefusal, u8); 6] = [
+    (CallRefusal::Malformed, 1),
+    (CallRefusal::Version, 2),
+    (CallRefusal::TooLarge, 3),
+    (CallRefusal::User, 4),
+    (CallRefusal::Directory, 5),
+    (CallRefusal::Failed, 6),
 ];
 
 /// What a request says.
@@ -76,7 +76,7 @@ pub(crate) struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Exit(u8),
-    Refused(Refusal),
+    Refused(CallRefusal),
 }
 
 impl Answer {
@@ -149,22 +149,22 @@ fn put(into: &mut Vec<u8>, field: &OsStr) {
 }
 
 /// How long the body is that follows this head.
-pub(crate) fn body_length(head: &[u8; HEAD]) -> Result<usize, Refusal> {
+pub(crate) fn body_length(head: &[u8; HEAD]) -> Result<usize, CallRefusal> {
     let mut head = Reader(head);
     if head.take(MAGIC.len())? != MAGIC {
-        return Err(Refusal::Malformed);
+        return Err(CallRefusal::Malformed);
     }
     if head.take(1)? != [VERSION] {
-        return Err(Refusal::Version);
+        return Err(CallRefusal::Version);
     }
     match head.number()? {
-        length if length > BODY_LIMIT => Err(Refusal::TooLarge),
+        length if length > BODY_LIMIT => Err(CallRefusal::TooLarge),
         length => Ok(length),
     }
 }
 
 /// What a body says. It must say it to its last byte.
-pub(crate) fn decode(body: &[u8]) -> Result<Request, Refusal> {
+pub(crate) fn decode(body: &[u8]) -> Result<Request, CallRefusal> {
     let mut body = Reader(body);
     let mut arguments = Vec::new();
     for _ in 0..body.number()? {
@@ -176,7 +176,7 @@ pub(crate) fn decode(body: &[u8]) -> Result<Request, Refusal> {
         variables.push((body.field()?, body.field()?));
     }
     if !body.0.is_empty() {
-        return Err(Refusal::Malformed);
+        return Err(CallRefusal::Malformed);
     }
     Ok(Request {
         arguments,
@@ -188,24 +188,27 @@ pub(crate) fn decode(body: &[u8]) -> Result<Request, Refusal> {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Refusal> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Refusal::Malformed)?;
+    fn take(&mut self, length: usize) -> Result<&'a [u8], CallRefusal> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or(CallRefusal::Malformed)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn number(&mut self) -> Result<usize, Refusal> {
-        let (number, rest) = self.0.split_first_chunk().ok_or(Refusal::Malformed)?;
+    fn number(&mut self) -> Result<usize, CallRefusal> {
+        let (number, rest) = self.0.split_first_chunk().ok_or(CallRefusal::Malformed)?;
         self.0 = rest;
-        usize::try_from(u32::from_le_bytes(*number)).map_err(|_| Refusal::TooLarge)
+        usize::try_from(u32::from_le_bytes(*number)).map_err(|_| CallRefusal::TooLarge)
     }
 
     /// No argument, path or variable can hold a zero byte.
-    fn field(&mut self) -> Result<OsString, Refusal> {
+    fn field(&mut self) -> Result<OsString, CallRefusal> {
         let length = self.number()?;
         let bytes = self.take(length)?;
         if bytes.contains(&0) {
-            return Err(Refusal::Malformed);
+            return Err(CallRefusal::Malformed);
         }
         Ok(OsString::from_vec(bytes.to_vec()))
     }
@@ -231,7 +234,7 @@ mod tests {
         encode(&request.arguments, &request.directory, &request.variables).unwrap()
     }
 
-    fn decoded(bytes: &[u8]) -> Result<Request, Refusal> {
+    fn decoded(bytes: &[u8]) -> Result<Request, CallRefusal> {
         let (head, body) = bytes.split_first_chunk().unwrap();
         assert_eq!(body_length(head)?, body.len());
         decode(body)
@@ -246,11 +249,15 @@ mod tests {
     fn no_part_of_a_request_is_a_request() {
         let bytes = encoded(&request());
         for end in HEAD..bytes.len() {
-            assert_eq!(decode(&bytes[HEAD..end]), Err(Refusal::Malformed), "{end}");
+            assert_eq!(
+                decode(&bytes[HEAD..end]),
+                Err(CallRefusal::Malformed),
+                "{end}"
+            );
         }
         let mut more = bytes.clone();
         more.push(0);
-        assert_eq!(decode(&more[HEAD..]), Err(Refusal::Malformed));
+        assert_eq!(decode(&more[HEAD..]), Err(CallRefusal::Malformed));
     }
 
     #[test]
@@ -262,17 +269,17 @@ mod tests {
             body_length(&head)
         };
         assert!(body_length(&good).is_ok());
-        assert_eq!(with(0, b'X'), Err(Refusal::Malformed));
-        assert_eq!(with(7, 2), Err(Refusal::Version));
-        assert_eq!(with(11, 0x7f), Err(Refusal::TooLarge));
+        assert_eq!(with(0, b'X'), Err(CallRefusal::Malformed));
+        assert_eq!(with(7, 2), Err(CallRefusal::Version));
+        assert_eq!(with(11, 0x7f), Err(CallRefusal::TooLarge));
     }
 
     #[test]
     fn lengths_that_lie_allocate_nothing_and_zero_bytes_are_refused() {
         let huge = u32::MAX.to_le_bytes();
-        assert_eq!(decode(&huge), Err(Refusal::Malformed));
+        assert_eq!(decode(&huge), Err(CallRefusal::Malformed));
         let zero = [&1u32.to_le_bytes()[..], &1u32.to_le_bytes(), &[0]].concat();
-        assert_eq!(decode(&zero), Err(Refusal::Malformed));
+        assert_eq!(decode(&zero), Err(CallRefusal::Malformed));
     }
 
     #[test]

@@ -215,8 +215,9 @@ fn au_42_a_fenced_client_reaches_the_broker_and_writes_through_it() {
             hidden: vec![secret.clone()],
             listing: Listing::NotOnTheWay,
             terminals: Terminals::Held,
+            supervision: None,
         };
-        let (mut child, _) = fence.spawn(client(socket)).unwrap();
+        let mut child = fence.spawn(client(socket)).unwrap().child;
         assert!(child.wait().unwrap().success());
         let done = fs::read_to_string(secret.join("done")).unwrap();
         assert_eq!(done, child.id().to_string());
@@ -267,7 +268,7 @@ fn au_42_a_handler_that_breaks_down_is_told_and_others_go_on() {
         let told = matches!(
             result,
             Err(FenceError::Refused {
-                refusal: Refusal::Failed,
+                refusal: CallRefusal::Failed,
                 ..
             })
         );

@@ -100,7 +100,7 @@ fn au_42_the_working_directory_must_be_where_it_is_said_to_be() {
             let refused = matches!(
                 result,
                 Err(FenceError::Refused {
-                    refusal: Refusal::Directory,
+                    refusal: CallRefusal::Directory,
                     ..
                 })
             );

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use safepoint_fence::{
-    Call, Fence, FenceError, Listener, Listing, Refusal, Streams, Terminals, hand_over,
+    Call, CallRefusal, Fence, FenceError, Listener, Listing, Streams, Terminals, hand_over,
     hand_over_streams,
 };
 

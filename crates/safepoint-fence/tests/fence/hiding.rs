@@ -54,7 +54,7 @@ fn au_42_names_beside_the_way_that_appear_later_stay_closed() {
     let script = "read go; cat $ROOM/home/late";
     let mut command = room.shell(script);
     command.stdin(Stdio::piped());
-    let (mut child, _) = room.fence().spawn(command).unwrap();
+    let mut child = room.fence().spawn(command).unwrap().child;
     fs::write(room.path("home/late"), "late\n").unwrap();
     fs::write(room.path("outside/late"), "late\n").unwrap();
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
@@ -76,7 +76,7 @@ fn au_42_a_hidden_place_that_does_not_exist_yet_is_hidden_once_it_does() {
     let mut command =
         room.shell("read go; cat $ROOM/home/notes/file; cat $ROOM/home/notes/future/keys/key");
     command.stdin(Stdio::piped());
-    let (mut child, _) = fence.spawn(command).unwrap();
+    let mut child = fence.spawn(command).unwrap().child;
     fs::create_dir_all(room.path("home/notes/future/keys")).unwrap();
     fs::write(room.path("home/notes/future/keys/key"), "key\n").unwrap();
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
@@ -100,7 +100,7 @@ fn au_42_hidden_wins_over_writable() {
         [room.path("home"), room.path("home/data")]
     );
     let run = |script: &str| {
-        let (child, _) = fence.spawn(room.shell(script)).unwrap();
+        let child = fence.spawn(room.shell(script)).unwrap().child;
         child.wait_with_output().unwrap()
     };
     for script in [
@@ -137,9 +137,10 @@ fn au_42_a_link_beside_the_way_opens_nothing() {
     // What is to be hidden may itself be named through a link.
     let mut fence = room.fence();
     fence.hidden = vec![room.path("home-alias/data/alias")];
-    let (child, _) = fence
+    let child = fence
         .spawn(room.shell("cat $ROOM/home/data/secret/key"))
-        .unwrap();
+        .unwrap()
+        .child;
     let output = child.wait_with_output().unwrap();
     assert!(
         talk(&output).contains("Permission denied"),

@@ -81,6 +81,7 @@ impl Room {
             hidden: vec![self.path("home/data/secret")],
             listing: self.listing,
             terminals: self.terminals,
+            supervision: None,
         }
     }
 
@@ -97,13 +98,14 @@ impl Room {
     }
 
     fn start(&self, script: &str) -> Child {
-        let (child, found) = self.fence().spawn(self.shell(script)).unwrap();
+        let fenced = self.fence().spawn(self.shell(script)).unwrap();
+        let found = fenced.strength;
         assert_eq!(found, strength());
         assert!(
             !matches!(found, Strength::None(_)),
             "these tests need Landlock"
         );
-        child
+        fenced.child
     }
 
     fn fenced(&self, script: &str) -> Output {

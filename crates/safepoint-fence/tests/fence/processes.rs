@@ -131,7 +131,7 @@ fn au_42_both_ways_of_starting_a_process_are_fenced() {
         if forks {
             command.uid(rustix::process::geteuid().as_raw());
         }
-        let (child, _) = room.fence().spawn(command).unwrap();
+        let child = room.fence().spawn(command).unwrap().child;
         let output = child.wait_with_output().unwrap();
         assert!(
             talk(&output).contains("Permission denied"),
@@ -155,7 +155,7 @@ fn au_42_a_fence_within_a_fence_only_gets_tighter() {
             .env("ROOM", room.directory.path())
             .env("FENCED", if fenced { "yes" } else { "no" });
         if fenced {
-            room.fence().spawn(command).unwrap().0.wait().unwrap()
+            room.fence().spawn(command).unwrap().child.wait().unwrap()
         } else {
             command.status().unwrap()
         }
@@ -175,11 +175,12 @@ fn nested() {
         hidden: vec![room.join("home/data/secret")],
         listing: Listing::NotOnTheWay,
         terminals: Terminals::Held,
+        supervision: None,
     };
     let run = |script: &str| {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        let (mut child, _) = fence.spawn(command).unwrap();
+        let mut child = fence.spawn(command).unwrap().child;
         child.wait().unwrap().success()
     };
     assert!(run("echo x > file && cat /etc/passwd >/dev/null"));

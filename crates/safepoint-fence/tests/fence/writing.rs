@@ -89,7 +89,7 @@ fn au_42_standard_streams_are_inherited() {
     let mut command =
         room.shell("cat; echo talk >&2; echo again > /dev/stdout; cat /proc/self/fd/0");
     command.stdin(Stdio::piped());
-    let (mut child, _) = room.fence().spawn(command).unwrap();
+    let mut child = room.fence().spawn(command).unwrap().child;
     child.stdin.take().unwrap().write_all(b"data\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.stdout, b"data\nagain\n");
@@ -98,7 +98,7 @@ fn au_42_standard_streams_are_inherited() {
     // A file that is already open is written wherever it is.
     let mut command = room.shell("echo data");
     command.stdout(fs::File::create(room.path("outside/output")).unwrap());
-    let (mut child, _) = room.fence().spawn(command).unwrap();
+    let mut child = room.fence().spawn(command).unwrap().child;
     assert!(child.wait().unwrap().success());
     assert_eq!(room.read("outside/output"), "data\n");
 }
@@ -183,6 +183,7 @@ fn au_42_paths_that_are_not_clear_are_refused() {
         hidden: vec![path.into()],
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
+        supervision: None,
     };
     for path in ["relative", "/absent-place/../x/.."] {
         let result = fence(path).spawn(room.shell("echo x > ran"));
@@ -203,9 +204,10 @@ fn au_42_paths_that_are_not_clear_are_refused() {
         "{result:?}"
     );
     assert!(!room.path("work/ran").exists());
-    let (mut child, _) = fence("/absent-place/x")
+    let mut child = fence("/absent-place/x")
         .spawn(room.shell("echo x > ran"))
-        .unwrap();
+        .unwrap()
+        .child;
     assert!(child.wait().unwrap().success());
     assert_eq!(room.read("work/ran"), "x\n");
 }
