@@ -8,12 +8,13 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::thread;
 
 use crate::FenceError;
 use crate::carve::{Hidden, existing};
 use crate::kernel::{Abilities, Rules};
-use crate::supervisor::{Supervision, Supervisor};
+use crate::supervisor::{Gate, Supervision, Supervisor};
 
 /// Devices that programs write to although nothing is kept there.
 const DEVICES: [&str; 5] = [
@@ -160,13 +161,27 @@ impl Fence {
     /// When a path cannot be resolved, the kernel does not take the rules, or
     /// the program cannot be started. Nothing runs then.
     pub fn spawn(&self, command: Command) -> Result<FencedChild, FenceError> {
-        self.spawn_with(command, Abilities::probe())
+        self.spawn_with(command, Abilities::probe(), None)
+    }
+
+    /// The same, with somebody who is asked about what no rule names.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::spawn`].
+    pub fn spawn_asking(
+        &self,
+        command: Command,
+        gate: Arc<dyn Gate>,
+    ) -> Result<FencedChild, FenceError> {
+        self.spawn_with(command, Abilities::probe(), Some(gate))
     }
 
     pub(crate) fn spawn_with(
         &self,
         command: Command,
         abilities: Option<Abilities>,
+        _gate: Option<Arc<dyn Gate>>,
     ) -> Result<FencedChild, FenceError> {
         let mut strength = strength_of(abilities.as_ref());
         if self.supervision.is_some() {
@@ -296,7 +311,7 @@ mod tests {
         };
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).current_dir(place);
-        let mut fenced = fence.spawn_with(command, abilities).unwrap();
+        let mut fenced = fence.spawn_with(command, abilities, None).unwrap();
         (fenced.child.wait().unwrap().success(), fenced.strength)
     }
 

@@ -25,7 +25,8 @@ pub use caches::default_caches;
 pub use error::FenceError;
 pub use fence::{Fence, FencedChild, Listing, Strength, Terminals, strength};
 pub use supervisor::{
-    HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor, Writes,
+    Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
+    Writes,
 };
 pub use tree::{
     Membership, Process, ancestors, become_subreaper, descendants, is_within, membership,

@@ -12,9 +12,11 @@
 
 #[allow(dead_code, reason = "its callers come with the filter")]
 mod address;
+mod gate;
 mod observation;
 mod rule;
 
+pub use gate::Gate;
 pub use observation::{Observation, Refusal, Writes};
 pub use rule::{HostRule, HostRuleError, NetworkAccess, Supervision};
 
