@@ -70,7 +70,7 @@ impl Passage<'_> {
                     fence.terminals = Terminals::None;
                 }
                 match fence.spawn(command) {
-                    Ok((child, _)) => Ok(child),
+                    Ok(started) => Ok(started.child),
                     Err(FenceError::Start { source, .. }) => Err(source),
                     Err(error) => Err(std::io::Error::other(error)),
                 }

@@ -282,7 +282,7 @@ impl Passage<'_> {
         fault::point("pass.started");
         let ended = narrowed
             .and_then(|()| fence.spawn(command).map_err(std::io::Error::other))
-            .and_then(|(mut child, _)| wait(&mut child, Capture::Inherit, None, &stop));
+            .and_then(|mut started| wait(&mut started.child, Capture::Inherit, None, &stop));
         let (outcome, body, code) = match &ended {
             Ok((_, status)) => {
                 let outcome = if status.success() { "ok" } else { "error" };

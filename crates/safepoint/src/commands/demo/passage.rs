@@ -95,6 +95,7 @@ impl Sample {
                 hidden: vec![room.join("keys"), room.join("data")],
                 listing: Listing::Everywhere,
                 terminals: Terminals::Held,
+                supervision: None,
             },
             progress: Progress::default(),
         })

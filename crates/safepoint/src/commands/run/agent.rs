@@ -239,7 +239,7 @@ fn start(mut command: Command, fence: Option<&Fence>) -> Result<Child, CliError>
     };
     match fence {
         Some(fence) => match fence.spawn(command) {
-            Ok((child, _)) => Ok(child),
+            Ok(started) => Ok(started.child),
             Err(safepoint_fence::FenceError::Start { source, .. }) => Err(failed(source)),
             Err(error) => Err(failed(std::io::Error::other(error))),
         },
