@@ -4,6 +4,8 @@
 //! The command itself is none of our business here, and no lock is held while
 //! it runs: it may take hours, and may call us itself.
 
+use std::collections::BTreeSet;
+
 use safepoint_model::{ActionId, Timestamp};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Kind, Writing};
@@ -19,7 +21,7 @@ use crate::scan::Progress;
 use crate::scope::Scope;
 use crate::snapshot::{self, Action, Selection, Snapshot};
 use crate::state::{State, Workspace};
-use crate::tree::{self, Change, ChangeKind};
+use crate::tree::{self, Change, ChangeKind, Subtree};
 use crate::{ContentId, StateError, omitted, record};
 
 /// What is known of an action that somebody else carries out.
@@ -55,6 +57,13 @@ pub enum Share {
     Only(Vec<TreePath>),
     /// All but those at these paths and below.
     Without(Vec<TreePath>),
+    /// What its own processes were seen to write, in the git state too.
+    Observed {
+        /// Exactly these paths.
+        paths: BTreeSet<TreePath>,
+        /// These, and all that is below: directories that were moved or removed as a whole.
+        trees: Vec<TreePath>,
+    },
 }
 
 impl Share {
@@ -65,6 +74,7 @@ impl Share {
             Self::All => true,
             Self::Only(paths) => at(paths),
             Self::Without(paths) => !at(paths),
+            Self::Observed { paths, trees } => at(trees) || paths.contains(path),
         }
     }
 
@@ -79,6 +89,14 @@ impl Share {
                 at(paths) || (made && paths.iter().any(|it| path::is_within(it, &change.path)))
             }
             Self::Without(paths) => !at(paths),
+            // Likewise.
+            Self::Observed { paths, trees } => {
+                let made = change.from.is_none()
+                    && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
+                let within = |it: &TreePath| path::is_within(it, &change.path);
+                self.has_path(&change.path)
+                    || made && (paths.iter().any(within) || trees.iter().any(within))
+            }
         }
     }
 }
@@ -191,7 +209,7 @@ impl State {
         // What stands there now, of whoever; what is this action's own is shown apart from it.
         let (after, present) = match share {
             Share::All => (after, None),
-            Share::Only(_) | Share::Without(_) => {
+            Share::Only(_) | Share::Without(_) | Share::Observed { .. } => {
                 let own = self.own_part(&objects, before, &after, share)?;
                 (own, Some(after))
             }
@@ -313,23 +331,30 @@ impl State {
         share: &Share,
     ) -> Result<Snapshot, StateError> {
         let writer = objects.writer();
-        let changes = tree::changes(
-            &objects.reader(),
-            Some(&before.record.files),
-            Some(&present.record.files),
-            &Scope::everything(),
-        )?;
-        let mine = changes.into_iter().filter(|change| share.has(change));
-        let files = tree::edit(
-            &objects.reader(),
-            Some(&before.record.files),
-            mine.map(|change| (change.path, change.to)),
-            &mut |id, bytes| writer.add_tree(id, bytes),
-        )?;
+        let own_tree = |before: &Subtree, present: &Subtree| -> Result<Subtree, StateError> {
+            let everything = Scope::everything();
+            let reader = objects.reader();
+            let changes = tree::changes(&reader, Some(before), Some(present), &everything)?;
+            let mine = changes.into_iter().filter(|change| share.has(change));
+            tree::edit(
+                &reader,
+                Some(before),
+                mine.map(|change| (change.path, change.to)),
+                &mut |id, bytes| writer.add_tree(id, bytes),
+            )
+        };
+        let files = own_tree(&before.record.files, &present.record.files)?;
+        let git = match (share, &before.record.git, &present.record.git) {
+            (Share::Observed { .. }, Some(before), Some(present)) => {
+                Some(own_tree(before, present)?)
+            }
+            (_, _, present) => *present,
+        };
         writer.finish()?;
         let mut own = present.clone();
         own.id = crate::snapshot::SnapshotId::generate(self.now(), &*self.around.entropy)?;
         own.record.files = files;
+        own.record.git = git;
         if matches!(share, Share::Only(_)) {
             own.record.git = before.record.git;
             own.record.linked.clone_from(&before.record.linked);
