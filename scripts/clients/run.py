@@ -80,7 +80,7 @@ def call_wrapper(client, room):
         text = file.read()
     check(room.binary in text, f"{path} does not name {room.binary}")
     with open(path, "w") as file:
-        file.write(text.replace(room.binary, room.wrapper))
+        file.write(text.replace(f"{room.binary} hook", f"{room.wrapper} hook"))
 
 
 def start(client, room, more):

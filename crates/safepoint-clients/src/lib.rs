@@ -10,6 +10,7 @@ mod client;
 mod hear;
 mod heard;
 pub mod settings;
+mod shell_prefix;
 pub mod skills;
 
 pub use answer::{Reply, Wire, answer, refuse};
@@ -17,3 +18,7 @@ pub use canary::{canary, is_refusal};
 pub use client::Client;
 pub use hear::{Unheard, hear};
 pub use heard::{Call, Ended, Event, FileChange, Heard, Tool};
+pub use shell_prefix::{
+    ConfiguredCommand, SHELL_PREFIX, agent_lines, configured_commands, named_settings,
+    shell_prefix, shell_prefix_program, words,
+};

@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use safepoint_clients::Client;
 use safepoint_clients::settings::{
     HookCommand, Installed, Roots, Scope, SettingsError, home_variable, install, install_server,
     installed, not_covered, places, plugin, server_place, uninstall, uninstall_server,
 };
+use safepoint_clients::{Client, SHELL_PREFIX};
 use serde_json::{Value, json};
 
 /// Those whose settings are JSON.
@@ -162,7 +162,8 @@ fn su_04_what_is_stale_or_missing_is_told_and_mended() {
     let found = installed(Client::ClaudeCode, &value.to_string()).unwrap();
     assert_eq!(found.missing, ["PreToolUse"]);
     assert_eq!(found.stale, ["PostToolUse"]);
-    assert_eq!(found.events.len(), 7);
+    // Seven events, and the program that shells are started through.
+    assert_eq!(found.events.len(), 8);
 
     for client in JSON {
         let nothing = installed(client, "").unwrap();
@@ -461,11 +462,10 @@ fn su_04_the_plugin_of_claude_code() {
         ]
     );
     assert_eq!(value(&files[0].1)["name"], "safepoint");
-    assert!(
-        installed(Client::ClaudeCode, &files[1].1)
-            .unwrap()
-            .complete()
-    );
+    // A plugin sets no variables for its client.
+    let found = installed(Client::ClaudeCode, &files[1].1).unwrap();
+    assert_eq!(found.missing, [SHELL_PREFIX]);
+    assert!(found.stale.is_empty() && found.switched_off.is_none());
     assert_eq!(
         value(&files[2].1)["mcpServers"]["safepoint"]["command"],
         "/home/a b/it's/safepoint"
@@ -545,4 +545,29 @@ proptest! {
             uninstall(client, &after).unwrap();
         }
     }
+}
+
+#[test]
+fn fe_02_claude_code_starts_its_shells_through_us() {
+    let before = "{\n  \"env\": {\n    \"A\": \"1\"\n  }\n}\n";
+    let text = install(Client::ClaudeCode, Some(before), &elsewhere()).unwrap();
+    let variables = &value(&text)["env"];
+    let prefix = "/home/a b/it's/./safepoint";
+    assert_eq!(*variables, json!({"A": "1", SHELL_PREFIX: prefix}));
+    assert!(installed(Client::ClaudeCode, &text).unwrap().complete());
+    let after = uninstall(Client::ClaudeCode, &text).unwrap();
+    assert_eq!(after.as_deref(), Some(before));
+}
+
+#[test]
+fn fe_02_another_program_that_shells_are_started_through_stays() {
+    let before = format!("{{\"env\": {{\"{SHELL_PREFIX}\": \"/usr/bin/env -S x\"}}}}");
+    let text = install(Client::ClaudeCode, Some(&before), &command()).unwrap();
+    assert_eq!(value(&text)["env"], value(&before)["env"]);
+    let again = install(Client::ClaudeCode, Some(&text), &command()).unwrap();
+    assert_eq!(again, text);
+    let found = installed(Client::ClaudeCode, &text).unwrap();
+    assert_eq!(found.missing, [SHELL_PREFIX]);
+    let after = uninstall(Client::ClaudeCode, &text).unwrap();
+    assert_eq!(after.as_deref(), Some(before.as_str()));
 }

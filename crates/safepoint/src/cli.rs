@@ -194,6 +194,9 @@ pub(crate) enum Command {
     /// Run a line behind the fence that a client was given leave for
     #[command(hide = true)]
     Perform(perform::Arguments),
+    /// Run what Claude Code gives a shell, behind the fence
+    #[command(hide = true)]
+    ClientShell(perform::Text),
     /// Judge for a machine elsewhere
     #[command(hide = true, subcommand)]
     Judge(judge::Command),

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod console;
 mod context;
+mod detach;
 mod error;
 mod far;
 #[cfg(test)]
@@ -28,6 +29,10 @@ use crate::error::CliError;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    // A client starts its shells through us, and behind the fence too.
+    if let Some(arguments) = commands::perform::with_command_word(&arguments) {
+        return parse_and_run(&arguments);
+    }
     // Inside a fence the store is out of reach: the process outside does it.
     if let Some(code) = commands::run::hand_over(&arguments) {
         return code;
@@ -36,9 +41,13 @@ fn main() -> ExitCode {
     if let Some(code) = commands::hook::take_over(&arguments) {
         return code;
     }
-    match Cli::try_parse_from(&arguments) {
-        Ok(cli) => run(cli, &arguments),
-        Err(error) => code(explain_usage(&error, mode_of_unparsed(&arguments))),
+    parse_and_run(&arguments)
+}
+
+fn parse_and_run(arguments: &[OsString]) -> ExitCode {
+    match Cli::try_parse_from(arguments) {
+        Ok(cli) => run(cli, arguments),
+        Err(error) => code(explain_usage(&error, mode_of_unparsed(arguments))),
     }
 }
 
@@ -53,6 +62,13 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
         Command::Mcp(arguments) => return commands::mcp::run(&cli.global, arguments),
         Command::McpProxy(arguments) => return commands::mcp_proxy::run(&cli.global, arguments),
         Command::Serve(arguments) => return commands::serve::run(&cli.global, arguments),
+        Command::ClientShell(text) => return text.run(&cli.global, arguments),
+        // What supervises a command stays for what that leaves behind.
+        Command::Exec(_) | Command::Perform(_) | Command::Mutate(_) => {
+            if let Some(code) = detach::run_in_child(arguments) {
+                return code;
+            }
+        }
         _ => {}
     }
     let missing = match &cli.command {
@@ -81,13 +97,13 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
         .map_err(|error| with_command(&cli.command, error))
         .and_then(|()| far::forward::forward(&mut context, arguments))
         .and_then(|forwarded| match forwarded {
-            Some(exit) => Ok(code(exit)),
+            Some(exit) => Ok(exit as u8),
             None => dispatch(&mut context, cli.command),
         })
         .and_then(|ended| context.console.flush().map(|()| ended));
     match result {
-        Ok(ended) => ended,
-        Err(error) => code(context.console.fail(&error)),
+        Ok(code) => detach::finish(code),
+        Err(error) => detach::finish(context.console.fail(&error) as u8),
     }
 }
 
@@ -113,12 +129,12 @@ fn recover_first(context: &mut Context, command: &Command) -> Result<(), CliErro
     }
 }
 
-fn dispatch(context: &mut Context, command: Command) -> Result<ExitCode, CliError> {
+fn dispatch(context: &mut Context, command: Command) -> Result<u8, CliError> {
     // This one ends as what it runs ends.
     if let Command::Perform(arguments) = &command {
         return commands::perform::run(context, arguments);
     }
-    carry_out(context, command).map(code)
+    carry_out(context, command).map(|exit| exit as u8)
 }
 
 fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> {
@@ -129,6 +145,7 @@ fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> 
         | Command::Mcp(_)
         | Command::McpProxy(_)
         | Command::Perform(_)
+        | Command::ClientShell(_)
         | Command::Serve(_) => Ok(Exit::Usage),
         Command::Try => commands::demo::run(context),
         Command::Init(arguments) => commands::init::run(context, &arguments),

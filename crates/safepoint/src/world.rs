@@ -62,6 +62,11 @@ pub(crate) fn this_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
+/// A variable of this process, if it is text.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 impl Environment {
     /// The environment of this process.
     pub(crate) fn read() -> std::io::Result<Self> {

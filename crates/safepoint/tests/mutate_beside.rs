@@ -46,14 +46,14 @@ fn command(line: &str) -> Value {
 
 /// A line that says that it is there, waits until it may go on, and ends like this.
 fn line(env: &TestEnv, end: &str) -> String {
-    let (there, on) = (env.root().join("there"), env.root().join("on"));
+    let (there, on) = (env.scratch().join("there"), env.scratch().join("on"));
     let (there, on) = (there.display(), on.display());
     format!("touch '{there}'; until [ -e '{on}' ]; do sleep 0.01; done; {end}")
 }
 
 /// Does something while that line waits.
 fn meanwhile(env: &TestEnv, change: impl FnOnce() -> Answer, act: impl FnOnce() + Send) -> Answer {
-    let (there, on) = (env.root().join("there"), env.root().join("on"));
+    let (there, on) = (env.scratch().join("there"), env.scratch().join("on"));
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| {
@@ -437,7 +437,7 @@ fn st_13_a_hook_that_a_command_writes_is_listed_and_taken_back() {
 #[test]
 fn st_32_a_command_that_outlives_its_safepoint_is_ended_before_anything_is_recorded() {
     let (env, id) = some();
-    let pids = env.root().join("pids");
+    let pids = env.scratch().join("pids");
     let line = format!(
         "echo $$ > '{}'; while :; do date >> log.txt; sleep 0.01; done",
         pids.display()

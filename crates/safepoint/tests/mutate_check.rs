@@ -295,7 +295,7 @@ fn st_27_what_changes_besides_is_told_and_under_strict_is_a_failure() {
 #[test]
 fn st_27_nothing_that_a_check_started_is_left_running() {
     let env = some();
-    let pids = env.root().join("pids");
+    let pids = env.scratch().join("pids");
     let started = format!("echo $! >> {}", pids.display());
     let lines = [
         format!("sleep 1000 & {started}"),
@@ -331,7 +331,7 @@ fn make_pipe(path: &Path) {
 fn st_27_an_interrupted_change_is_rolled_back() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let env = some();
-        let pipe = env.root().join("pipe");
+        let pipe = env.scratch().join("pipe");
         make_pipe(&pipe);
         let id = checkpoint(&env, &[]);
         let still = Still::of(&env.project());
@@ -369,7 +369,7 @@ fn st_27_an_interrupted_change_is_rolled_back() {
 #[test]
 fn st_15_an_interrupted_provider_makes_no_checkpoint() {
     let env = some();
-    let pipe = env.root().join("pipe");
+    let pipe = env.scratch().join("pipe");
     make_pipe(&pipe);
     let line = format!("echo $$ > {}; sleep 1000", pipe.display());
     let settings = format!("state_providers:\n  slow: {{ capture: '{line}', restore: cat }}\n");

@@ -417,7 +417,7 @@ fn st_32_a_writer_killed_at_line_55_is_rolled_back_by_another_process() {
     let writer = || {
         let env = env();
         env.write("project/data.txt", &original);
-        make_pipe(&env.root().join("pipe"));
+        make_pipe(&env.scratch().join("pipe"));
         let id = checkpoint(&env, &["data.txt"]);
         let still = Still::of(&env.project());
         (env, id, still)
@@ -432,7 +432,7 @@ fn st_32_a_writer_killed_at_line_55_is_rolled_back_by_another_process() {
     let mut shell = std::process::Command::new("sh");
     let shell = shell.args(["-c", script]).current_dir(env.project());
     let mut child = shell.spawn().unwrap();
-    fs::read_to_string(env.root().join("pipe")).unwrap();
+    fs::read_to_string(env.scratch().join("pipe")).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     cut(&env);
@@ -447,7 +447,7 @@ fn st_32_a_writer_killed_at_line_55_is_rolled_back_by_another_process() {
     let mut command = env.command(&[&arguments[..], &[&operation]].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();
-    let writer = fs::read_to_string(env.root().join("pipe")).unwrap();
+    let writer = fs::read_to_string(env.scratch().join("pipe")).unwrap();
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     let writer = Pid::from_raw(writer.trim().parse().unwrap()).unwrap();

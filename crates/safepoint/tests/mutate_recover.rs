@@ -41,7 +41,7 @@ const BUSY_BYTES: usize = 4 << 20;
 
 /// Changes `f.txt` while somebody appends to `busy` without a pause, from when the check runs.
 fn mutate_beside(env: &TestEnv, id: &str, busy: &str) -> Answer {
-    let started = env.root().join("started");
+    let started = env.scratch().join("started");
     let busy = env.project().join(busy);
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {

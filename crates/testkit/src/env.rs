@@ -49,6 +49,13 @@ impl TestEnv {
         self.root().join("project")
     }
 
+    /// A folder beside the project in which what runs behind the fence can write.
+    pub fn scratch(&self) -> PathBuf {
+        let path = self.root().join("scratch");
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
     /// `SAFEPOINT_HOME`.
     pub fn home(&self) -> PathBuf {
         self.root().join("home")

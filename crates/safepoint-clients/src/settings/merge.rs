@@ -8,6 +8,10 @@ use super::lossless::{Document, Step, Syntax};
 use super::shape::{self, Shape};
 use super::{Installed, SettingsError};
 use crate::Client;
+use crate::shell_prefix::{shell_prefix, shell_prefix_program};
+
+/// The object with the variables of the client.
+const ENVIRONMENT: &str = "env";
 
 /// One handler of ours.
 struct Ours {
@@ -29,18 +33,26 @@ pub(crate) fn install(
     let Some(existing) = existing else {
         return Ok(fresh());
     };
-    let found = ours(
-        client,
-        shape,
-        &Document::read(existing, Syntax::of(client))?,
-    )?;
-    let exact = |event: &&'static str| {
-        let mut entries = found.iter().filter(|ours| ours.event == **event);
+    let document = Document::read(existing, Syntax::of(client))?;
+    let found = ours(client, shape, &document)?;
+    let is_exact = |name: &str| {
+        let mut entries = found.iter().filter(|ours| ours.event == name);
         let first = entries.next();
         first.is_some_and(|ours| ours.current && ours.program == program)
             && entries.next().is_none()
     };
-    if found.len() == shape.events.len() && shape.events.iter().all(exact) {
+    // Another program that shells are started through is somebody's choice.
+    let value = document.value();
+    let is_foreign = |name: &str| {
+        Some(name) == shape.shell_variable
+            && value.pointer(&format!("/{ENVIRONMENT}/{name}")).is_some()
+    };
+    let is_known = |ours: &Ours| shape.entries().any(|name| name == ours.event);
+    if found.iter().all(is_known)
+        && shape
+            .entries()
+            .all(|name| is_exact(name) || is_foreign(name))
+    {
         return Ok(existing.to_owned());
     }
     let Some(rest) = uninstall(client, shape, existing)? else {
@@ -68,20 +80,38 @@ fn merged(
     if shape.version && document.value().get("version").is_none() {
         document = document.append(&[], Some("version"), &json!(1))?;
     }
-    let at = |event: &str| vec![key("hooks"), key(event)];
     if document.value().get("hooks").is_none() {
         let hooks = shape.hooks(client, program);
-        return document.append(&[], Some("hooks"), &hooks);
+        document = document.append(&[], Some("hooks"), &hooks)?;
+    } else {
+        for event in shape.events {
+            let entry = shape.entry(client, event, program);
+            let there = document.value().pointer(&format!("/hooks/{event}"));
+            document = match there {
+                Some(_) => document.append(&[key("hooks"), key(event)], None, &entry)?,
+                None => document.append(&[key("hooks")], Some(event), &json!([entry]))?,
+            };
+        }
     }
-    for event in shape.events {
-        let entry = shape.entry(client, event, program);
-        let there = document.value().pointer(&format!("/hooks/{event}"));
-        document = match there {
-            Some(_) => document.append(&at(event), None, &entry)?,
-            None => document.append(&[key("hooks")], Some(event), &json!([entry]))?,
-        };
+    match shape.shell_variable {
+        Some(variable) => with_shell_variable(document, variable, program),
+        None => Ok(document),
     }
-    Ok(document)
+}
+
+/// Names us as the program that shells are started through. Where a person has named another
+/// one, that one stays.
+fn with_shell_variable(
+    document: Document,
+    variable: &str,
+    program: &str,
+) -> Result<Document, SettingsError> {
+    let prefix = json!(shell_prefix(program));
+    match document.value().get(ENVIRONMENT) {
+        Some(variables) if variables.get(variable).is_some() => Ok(document),
+        Some(_) => document.append(&[key(ENVIRONMENT)], Some(variable), &prefix),
+        None => document.append(&[], Some(ENVIRONMENT), &json!({variable: prefix})),
+    }
 }
 
 pub(crate) fn uninstall(
@@ -143,14 +173,14 @@ pub(crate) fn installed(
         if !installed.events.contains(&ours.event) {
             installed.events.push(ours.event.clone());
         }
-        let known = shape.events.contains(&ours.event.as_str());
+        let known = shape.entries().any(|name| name == ours.event);
         let same = program.as_ref() == Some(&ours.program);
         let fine = known && same && ours.current;
         if !fine && !installed.stale.contains(&ours.event) {
             installed.stale.push(ours.event.clone());
         }
     }
-    let missing = shape.events.iter().map(|event| (*event).to_owned());
+    let missing = shape.entries().map(str::to_owned);
     installed.missing = missing
         .filter(|event| !installed.events.contains(event))
         .collect();
@@ -164,13 +194,14 @@ fn ours(client: Client, shape: &Shape, document: &Document) -> Result<Vec<Ours>,
     let root = root
         .as_object()
         .ok_or_else(|| odd("the whole of the settings", "an object"))?;
+    let mut found = Vec::new();
+    found.extend(shell_variable(shape, document.value())?);
     let Some(hooks) = root.get("hooks") else {
-        return Ok(Vec::new());
+        return Ok(found);
     };
     let hooks = hooks
         .as_object()
         .ok_or_else(|| odd("`hooks`", "an object"))?;
-    let mut found = Vec::new();
     for (event, list) in hooks {
         let Some(list) = list.as_array() else {
             // Switches may stand beside the events.
@@ -211,6 +242,27 @@ fn ours(client: Client, shape: &Shape, document: &Document) -> Result<Vec<Ours>,
         }
     }
     Ok(found)
+}
+
+/// The variable that names us as the program that shells are started through, if it does.
+fn shell_variable(shape: &Shape, root: &Value) -> Result<Option<Ours>, SettingsError> {
+    let (Some(name), Some(variables)) = (shape.shell_variable, root.get(ENVIRONMENT)) else {
+        return Ok(None);
+    };
+    let variables = variables
+        .as_object()
+        .ok_or_else(|| odd("`env`", "an object"))?;
+    let prefix = variables.get(name).and_then(Value::as_str);
+    let program = prefix.and_then(shell_prefix_program).filter(|program| {
+        let file = program.rsplit('/').next();
+        file.is_some_and(|file| file.starts_with("safepoint"))
+    });
+    Ok(program.map(|program| Ours {
+        event: name.to_owned(),
+        path: vec![key(ENVIRONMENT), key(name)],
+        program,
+        current: true,
+    }))
 }
 
 /// What switches hooks off in the same settings.

@@ -132,11 +132,7 @@ pub fn uninstall(client: Client, existing: &str) -> Result<Option<String>, Setti
 pub fn installed(client: Client, existing: &str) -> Result<Installed, SettingsError> {
     match shape::Shape::of(client) {
         Some(shape) if existing.trim().is_empty() => Ok(Installed {
-            missing: shape
-                .events
-                .iter()
-                .map(|event| (*event).to_owned())
-                .collect(),
+            missing: shape.entries().map(str::to_owned).collect(),
             ..Installed::default()
         }),
         Some(shape) => merge::installed(client, shape, existing),

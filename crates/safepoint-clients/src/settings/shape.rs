@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::TIMEOUT_SECONDS;
 use crate::Client;
 use crate::hear::quote;
+use crate::shell_prefix::{SHELL_PREFIX, shell_prefix};
 
 /// The longest that Codex waits at the end of a session.
 const CODEX_SESSION_END: u32 = 3;
@@ -25,6 +26,8 @@ pub(crate) struct Shape {
     pub(crate) version: bool,
     /// The field with the command line.
     pub(crate) command: &'static str,
+    /// The variable, set in `env`, that names the program through which the client starts shells.
+    pub(crate) shell_variable: Option<&'static str>,
 }
 
 const CLAUDE_CODE: Shape = Shape {
@@ -42,6 +45,7 @@ const CLAUDE_CODE: Shape = Shape {
     grouped: true,
     version: false,
     command: "command",
+    shell_variable: Some(SHELL_PREFIX),
 };
 
 const CODEX: Shape = Shape {
@@ -57,6 +61,7 @@ const CODEX: Shape = Shape {
     grouped: true,
     version: false,
     command: "command",
+    shell_variable: None,
 };
 
 const GEMINI: Shape = Shape {
@@ -72,6 +77,7 @@ const GEMINI: Shape = Shape {
     grouped: true,
     version: false,
     command: "command",
+    shell_variable: None,
 };
 
 const COPILOT: Shape = Shape {
@@ -89,6 +95,7 @@ const COPILOT: Shape = Shape {
     grouped: false,
     version: true,
     command: "bash",
+    shell_variable: None,
 };
 
 const CURSOR: Shape = Shape {
@@ -106,6 +113,7 @@ const CURSOR: Shape = Shape {
     grouped: false,
     version: true,
     command: "command",
+    shell_variable: None,
 };
 
 impl Shape {
@@ -172,7 +180,15 @@ impl Shape {
             whole.insert("version".to_owned(), json!(1));
         }
         whole.insert("hooks".to_owned(), self.hooks(client, program));
+        if let Some(variable) = self.shell_variable {
+            whole.insert("env".to_owned(), json!({variable: shell_prefix(program)}));
+        }
         Value::Object(whole)
+    }
+
+    /// The names of all our entries: the events, and the variable.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &'static str> {
+        self.events.iter().copied().chain(self.shell_variable)
     }
 
     /// All entries.

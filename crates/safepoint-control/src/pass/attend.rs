@@ -46,8 +46,12 @@ impl Stop {
         })
     }
 
-    fn is_asked(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed) || self.terminated.load(Ordering::Relaxed)
+    /// Whether the command is to be asked to end. Ctrl-C on a terminal reaches the command as
+    /// well, and what it makes of that is its own affair.
+    fn is_asked(&self, capture: Capture) -> bool {
+        let is_interrupted = self.interrupted.swap(false, Ordering::Relaxed);
+        let is_told = capture == Capture::Inherit && is_in_foreground();
+        (is_interrupted && !is_told) || self.terminated.load(Ordering::Relaxed)
     }
 }
 
@@ -81,13 +85,12 @@ pub(super) fn wait(
             signal(process, capture, Signal::KILL);
             return Ok((ended, child.wait()?));
         }
-        if ended == Ended::ByItself && (over || stop.is_asked()) {
+        if ended == Ended::ByItself && (over || stop.is_asked(capture)) {
             ended = if over {
                 Ended::TimedOut
             } else {
                 Ended::Interrupted
             };
-            // On a terminal Ctrl-C has reached it already; asking twice does no harm.
             signal(process, capture, Signal::TERM);
             left = Some(GRACE);
         }
@@ -102,6 +105,16 @@ pub(super) fn wait(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Whether what is typed at our terminal, if there is one, goes to us and to what we started.
+fn is_in_foreground() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "nothing is written")]
+    let terminal = std::fs::File::open("/dev/tty");
+    let foreground = terminal
+        .ok()
+        .and_then(|it| rustix::termios::tcgetpgrp(it).ok());
+    foreground.is_some_and(|it| it == rustix::process::getpgrp())
 }
 
 fn signal(process: Pid, capture: Capture, signal: Signal) {

@@ -229,16 +229,6 @@ fn touched(named: &[NamedPath], net: &Holes, workspace: &Path) -> Cover {
     }
 }
 
-/// Whether a deed stays in the workspace only where the kernel keeps it there.
-pub(crate) fn needs_fence(deed: &Deed) -> bool {
-    let runs_code = match deed.action.as_str() {
-        // A repository says what git runs, and whoever works in it writes that.
-        "git.push" => false,
-        action => action.starts_with("git.") || action.starts_with("package."),
-    };
-    runs_code || matches!(deed.undo, Undo::Workspace)
-}
-
 /// Whether something is changed by being touched so.
 pub(crate) fn is_change(role: &str) -> bool {
     matches!(role, "write" | "delete" | "metadata")

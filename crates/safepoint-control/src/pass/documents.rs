@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Visitor;
 use super::asked::Told;
+use super::confine::OutsideGrant;
 use super::places::EnvelopePlace;
 use super::see::AGENT_RUN;
+use super::supervise::ReachRecord;
 use crate::kept::Kept;
 
 impl Kept for Hold {
@@ -115,6 +117,9 @@ pub(crate) struct Standing {
     pub(crate) violated: Option<String>,
     /// Whether the rules have changed since an operator last widened its scope.
     pub(crate) rules_changed: bool,
+    /// Files outside the workspace that its commands may write, since a policy allows it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) outside: BTreeSet<String>,
     pub(crate) time: Timestamp,
 }
 
@@ -132,6 +137,7 @@ impl Standing {
             provider: None,
             violated: None,
             rules_changed: false,
+            outside: BTreeSet::new(),
             time: now,
         }
     }
@@ -240,9 +246,16 @@ pub(crate) struct Running {
     /// All that it changes, where that is known before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) claims: Option<Vec<String>>,
-    /// The line that is to be run behind the fence in its place.
+    /// The shell line, as it was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) line: Option<String>,
+    /// Whether that line is run by its client as it is, and not behind the fence: there is none,
+    /// or it was approved and no fence lets it happen.
+    #[serde(default)]
+    pub(crate) is_unfenced: bool,
+    /// What it may reach outside the fence.
+    #[serde(default)]
+    pub(crate) grant: OutsideGrant,
     /// The process that runs that line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) performer: Option<(u32, u64)>,
@@ -258,6 +271,9 @@ pub(crate) struct Running {
     /// Where it may write, if it was let through by an envelope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) within: Option<BTreeSet<String>>,
+    /// What it reached outside the fence, and what it was refused.
+    #[serde(default)]
+    pub(crate) reach: ReachRecord,
 }
 
 /// What is known of an action that happens on another machine.

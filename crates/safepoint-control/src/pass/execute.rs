@@ -5,24 +5,26 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use safepoint_fence::Supervisor;
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
-use safepoint_state::{Changed, Note};
+use safepoint_state::{Changed, Note, Share, Snapshot};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::Stream;
 use serde_json::json;
 
 use super::asked::Reported;
-use super::attend::{Stop, capture_of, wait};
+use super::attend::{Stop, capture_of};
 use super::documents::Running;
 use super::guarded::is_code_of_client;
 use super::outbox::Ending;
 use super::script::{Sealed, Watched};
 use super::see::interpreters_of;
+use super::supervise::{ReachRecord, SupervisedChild};
 use super::{Bench, Leave, Passage, Standing, Stdin};
 use crate::world::{Interpreter, Opened, Search};
 use crate::{ControlError, kept};
@@ -82,11 +84,15 @@ pub struct Ran {
     pub left_running: usize,
     /// Files it runs by name that somebody touched meanwhile, although it was approved.
     pub exchanged: Vec<String>,
+    /// What it reached outside the fence, and what it was refused.
+    pub record: ReachRecord,
+    /// Has to stay for as long as something that it started does.
+    pub supervisor: Option<Supervisor>,
 }
 
 /// A command that was started, and what is held or watched while it runs.
 struct Started {
-    child: Child,
+    child: SupervisedChild,
     watched: Watched,
     /// The interpreter may open it at any time.
     _script: Option<Sealed>,
@@ -108,14 +114,15 @@ impl Passage<'_> {
         safepoint_fence::become_subreaper()
             .map_err(|error| start_error(leave, std::io::Error::other(error)))?;
         let ours = safepoint_fence::descendants();
-        let mut started = match self.start(leave, stdin, capture) {
+        let mut running = self.running_of(leave)?;
+        let mut started = match self.start(leave, &running, stdin, capture) {
             Ok(started) => started,
             Err(error) => {
                 self.conclude(leave, "error", json!({"why": error.to_string()}))?;
                 return Err(error);
             }
         };
-        let child = &mut started.child;
+        let child = &mut started.child.child;
         fault::point("pass.started");
         let output = capture_of(child.stdout.take());
         let errors = capture_of(child.stderr.take());
@@ -124,8 +131,10 @@ impl Passage<'_> {
             // One that does not read its input tells so by how it ends.
             std::thread::spawn(move || pipe.write_all(&bytes));
         }
-        let waited = wait(child, capture, limit, &stop);
-        let (ended, status) = waited.map_err(|error| start_error(leave, error))?;
+        let secure = || self.secure_running(&mut running);
+        let waited = self.attend_supervised(started.child, capture, limit, &stop, secure);
+        let end = waited.map_err(|error| start_error(leave, error))?;
+        let (ended, status) = (end.ended, end.status);
         let exchanged = started.watched.touched();
         let left_running = left_running(&ours);
         fault::point("pass.ran");
@@ -137,8 +146,23 @@ impl Passage<'_> {
             "exit_code": status.code(), "signal": status.signal(),
             "ended": ended.as_str(),
             "left_running": left_running, "exchanged": exchanged,
+            "reached": end.record.reached, "refused": end.record.refused,
         });
-        let changes = self.conclude(leave, outcome, body)?;
+        let share = end.observation.as_ref();
+        let share = share.and_then(|seen| self.observed_share(seen));
+        if end.record != running.reach {
+            running.reach = end.record.clone();
+            self.control
+                .trail
+                .write(Durability::Async, |writing| kept::put(writing, &running))?;
+        }
+        let before = match (&leave.before, &running.before) {
+            (Some(before), _) => Some(before.clone()),
+            // It was made before the first write.
+            (None, Some(id)) => Some(self.state.find(id)?),
+            (None, None) => None,
+        };
+        let changes = self.conclude_from(leave, before.as_ref(), outcome, body, share)?;
         fault::point("pass.recorded");
         let read = |pipe: Receiver<Vec<u8>>| pipe.recv_timeout(PATIENCE).unwrap_or_default();
         Ok(Ran {
@@ -151,6 +175,8 @@ impl Passage<'_> {
             lost: self.state.lost_by(&leave.action_id)?,
             left_running,
             exchanged,
+            record: end.record,
+            supervisor: end.supervisor,
         })
     }
 
@@ -162,13 +188,34 @@ impl Passage<'_> {
         outcome: &str,
         body: serde_json::Value,
     ) -> Result<Vec<Changed>, ControlError> {
-        let changes = match &leave.before {
+        self.conclude_from(leave, leave.before.as_ref(), outcome, body, None)
+    }
+
+    /// The document of an action that has leave.
+    fn running_of(&self, leave: &Leave) -> Result<Running, ControlError> {
+        let store = self.control.trail.store();
+        let running = store.read(|sql| kept::get(sql, leave.action_id.as_str()))?;
+        running.ok_or(ControlError::Meanwhile("it is no longer known to run"))
+    }
+
+    fn conclude_from(
+        &self,
+        leave: &Leave,
+        before: Option<&Snapshot>,
+        outcome: &str,
+        body: serde_json::Value,
+        share: Option<Share>,
+    ) -> Result<Vec<Changed>, ControlError> {
+        let changes = match before {
             Some(before) => self.state.after(
                 self.workspace,
                 before,
                 &leave.errand,
                 outcome,
-                &self.share_of_action(&leave.action_id)?,
+                &match share {
+                    Some(share) => share,
+                    None => self.share_of_action(&leave.action_id)?,
+                },
                 self.progress,
                 |writing, changes| {
                     let running = self.running(writing, leave)?;
@@ -189,11 +236,16 @@ impl Passage<'_> {
     }
 
     /// Starts a program of a change that has leave, as [`Self::run`] starts a command.
-    pub fn start_for_change(&self, leave: &Leave, mut command: Command) -> std::io::Result<Child> {
+    pub fn start_for_change(
+        &self,
+        leave: &Leave,
+        mut command: Command,
+    ) -> std::io::Result<SupervisedChild> {
         command
             .env("SAFEPOINT_SESSION", leave.session_id.as_str())
             .env("SAFEPOINT_ACTION", leave.action_id.as_str());
-        self.spawn(command, leave, Capture::Keep)
+        let running = self.running_of(leave).map_err(std::io::Error::other)?;
+        self.spawn(command, leave, &running, Capture::Keep)
     }
 
     pub(super) fn state_stream(&self) -> Stream {
@@ -273,6 +325,7 @@ impl Passage<'_> {
     fn start(
         &self,
         leave: &Leave,
+        running: &Running,
         stdin: &Stdin,
         capture: Capture,
     ) -> Result<Started, ControlError> {
@@ -356,7 +409,9 @@ impl Passage<'_> {
                 .stderr(Stdio::piped())
                 .process_group(0);
         }
-        let child = self.spawn(command, leave, capture).map_err(failed)?;
+        let child = self
+            .spawn(command, leave, running, capture)
+            .map_err(failed)?;
         Ok(Started {
             child,
             watched,

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::asked::{Asked, Entered, Entering, Foretelling, Foretold, Granted, Settlement, Told};
 use super::bench::Under;
+use super::confine::Approved;
 use super::cover::Net;
 use super::documents::{Home, Running, Unsent};
 use super::outbox::Kept;
@@ -188,13 +189,14 @@ impl Passage<'_> {
         granted: &Granted,
         settled: &Unsent,
     ) -> Result<(), ControlError> {
-        let by_policy = granted.by_policy && granted.within.is_none();
-        let line = match granted.permit.is_some() || by_policy {
-            true => None,
-            false => form.line.clone(),
+        let line = form.shell_line.clone();
+        let approved = match granted.permit.is_some() || granted.by_policy {
+            true => Approved::Yes,
+            false => Approved::No,
         };
         let running = Running {
             line: line.map(|line| self.control.trail.without_tokens(line)),
+            is_unfenced: form.lacks_fence(),
             permit_id: granted.permit.as_ref().map(|it| it.permit_id.clone()),
             within: granted.within.clone(),
             ..Running::begun(
@@ -204,7 +206,8 @@ impl Passage<'_> {
                 &granted.decision,
                 self.now(),
             )
-        };
+        }
+        .with_grant(&form.canonical, approved);
         let body = json!({
             "fingerprint": form.fingerprint,
             "actions": form.canonical.actions,

@@ -20,7 +20,9 @@ mod integrate;
 mod join;
 mod needs;
 mod outbox;
+mod outside;
 mod overridden;
+mod perform;
 mod permitted;
 pub(crate) mod places;
 mod proposal;
@@ -37,6 +39,7 @@ mod settle;
 mod signed;
 mod silence;
 mod standing;
+mod supervise;
 mod tool;
 mod trust;
 mod visit;
@@ -65,18 +68,21 @@ pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
+pub use perform::{ClaimedLine, PerformedLine, ShellLine};
 pub use proposal::{Act, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::this_process;
 pub use request::Requested;
 pub use signed::Elsewhere;
 pub use silence::{given_up, session_ended};
+pub use supervise::{ReachRecord, ReachedTargets, RefusedTarget, SupervisedChild};
 pub use tool::means_program;
-pub use visit::{Finished, Performing, client_process, is_between};
+pub use visit::{Finished, client_process, is_between};
 pub use word::{Word, signed_word};
 
 use crate::world::{self, Opened};
 use crate::{AtlasFile, Control, ControlError};
 use bench::Under;
+use confine::{Approved, runs_unfenced};
 use cover::Net;
 use see::{Seen, errand};
 
@@ -172,12 +178,10 @@ pub struct Leave {
     pub(crate) argv: Vec<String>,
     pub(crate) variables: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     pub(crate) trust_after: Option<u32>,
-    /// Whether a steward has allowed all of it by policies.
-    pub(crate) by_policy: bool,
     /// Where a program may write, if it was let through by an envelope.
     pub(crate) within: Option<BTreeSet<String>>,
-    /// The line to be run behind the fence in the place of the one that was asked for: only
-    /// there it changes nothing that a checkpoint does not cover.
+    /// The shell line that is to be run behind the fence. None where there is no line, no fence,
+    /// or an approval for what no fence lets happen.
     pub line: Option<String>,
 }
 
@@ -252,6 +256,13 @@ impl Passage<'_> {
             }
             Settlement::Leave(granted) => Leave {
                 errand: errand(&form, &action, &under.session_id, &granted.decision),
+                line: form.line.filter(|_| {
+                    let approved = match granted.by_policy || granted.permit.is_some() {
+                        true => Approved::Yes,
+                        false => Approved::No,
+                    };
+                    granted.within.is_some() || !runs_unfenced(&form.canonical, approved)
+                }),
                 action_id: action,
                 session_id: under.session_id,
                 canonical: form.canonical,
@@ -262,13 +273,6 @@ impl Passage<'_> {
                 argv: seen.argv,
                 variables: seen.variables,
                 trust_after: granted.trust_after,
-                by_policy: granted.by_policy,
-                // A person has approved exactly that line, where it was asked for; and what
-                // a steward has allowed runs as it was asked for.
-                line: form
-                    .line
-                    .filter(|_| !granted.by_policy || granted.within.is_some())
-                    .filter(|_| granted.permit.is_none()),
                 within: granted.within,
                 permit: granted.permit,
             },

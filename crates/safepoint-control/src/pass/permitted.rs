@@ -66,6 +66,7 @@ impl Bench<'_> {
                         decision: "approved",
                         within: None,
                         envelope: None,
+                        is_allowed_by_policy: false,
                     };
                     self.leave(writing, wants, form, action, yes, now)
                 }

@@ -264,6 +264,7 @@ impl Bench<'_> {
             coverage: asked.coverage.clone(),
             requests,
             forbidden: canonical.actions.contains(CONTROL),
+            shell_line: None,
             line: None,
             claims: asked.claims.clone(),
             checkpoint_hash: asked.checkpoint_hash,

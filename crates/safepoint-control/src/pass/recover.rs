@@ -21,12 +21,16 @@ pub fn this_process() -> (u32, u64) {
     (id, started(id).unwrap_or(0))
 }
 
-/// When a process was started, in ticks since the machine was.
+/// When a process was started, in ticks since the machine was. None where there is none, or only
+/// its parent has not noticed yet that it ended.
 pub(super) fn started(process: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in parentheses, may hold anything.
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = rest.split_whitespace();
+    let has_ended = matches!(fields.next()?, "Z" | "X");
+    let started = fields.nth(18)?.parse().ok();
+    started.filter(|_| !has_ended)
 }
 
 /// The process that started another one.

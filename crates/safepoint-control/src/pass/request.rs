@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_authority::{
     Canonical, Coverage, Denial, DenialCode, Directory, Hold, Identity, Input, Permit, PermitState,
-    Reversibility, Risk, Tool, Workspace,
+    Reversibility, Risk, SideEffect, Tool, Workspace,
 };
 use safepoint_gates::{Cause, Decision, Event, Judgement, Request, RiskTier, Session};
 use safepoint_model::{ActionId, SessionId, Span, Timestamp, json};
@@ -21,6 +21,7 @@ use super::bench::Under;
 use super::documents::Standing;
 use super::see::Form;
 use super::settle::{Settled, Yes};
+use super::supervise::{CONNECT, TARGET};
 use super::{Bench, Mode, Passage, Proposal};
 use crate::session::ByPolicy;
 use crate::{Control, ControlError, kept};
@@ -294,6 +295,14 @@ impl Bench<'_> {
             })?;
         let parameters = String::from_utf8_lossy(&parameters).into_owned();
         let under = Under::of(session);
+        let hosts = match request.action == CONNECT {
+            true => target(&request.parameters).into_iter().collect(),
+            false => BTreeSet::new(),
+        };
+        let side_effects = match hosts.is_empty() {
+            true => BTreeSet::new(),
+            false => BTreeSet::from([SideEffect::Network]),
+        };
         let canonical = Canonical {
             schema: Canonical::SCHEMA,
             tool: Tool {
@@ -315,9 +324,9 @@ impl Bench<'_> {
             },
             environment: BTreeMap::new(),
             paths: Vec::new(),
-            hosts: BTreeSet::new(),
+            hosts,
             input: Input::None {},
-            side_effects: BTreeSet::new(),
+            side_effects,
             reversibility: Reversibility::Unknown,
             remainder: BTreeSet::new(),
             risk: match risk {
@@ -344,6 +353,7 @@ impl Bench<'_> {
             },
             requests: vec![request.clone()],
             forbidden: false,
+            shell_line: None,
             line: None,
             claims: None,
             trust: BTreeMap::new(),
@@ -358,6 +368,23 @@ impl Form {
     pub(super) fn is_request(&self) -> bool {
         self.canonical.tool.name == REQUEST
     }
+}
+
+/// What a request for something outside the fence is about.
+fn target(parameters: &Value) -> Option<String> {
+    parameters.get(TARGET)?.as_str().map(str::to_owned)
+}
+
+/// What a hold is about, if it is a request for this kind of thing outside the fence.
+pub(super) fn target_of(hold: &Hold, action: &str) -> Option<String> {
+    let form = &hold.canonical;
+    let [name, parameters] = form.argv.as_slice() else {
+        return None;
+    };
+    if form.tool.name != REQUEST || name != action {
+        return None;
+    }
+    target(&serde_json::from_str(parameters).ok()?)
 }
 
 /// The risk under which a request was judged.

@@ -16,6 +16,7 @@ use safepoint_store::Sql;
 use serde_json::json;
 
 use super::bench::Under;
+use super::confine::is_beyond;
 use super::cover::{self, Cover, Fenced, Holes, Net};
 use super::documents::Running;
 use super::guarded::CONTROL;
@@ -23,15 +24,12 @@ use super::{Act, Bench, Passage, Proposal, StartsPrograms, Stdin, visit};
 use crate::world::{self, Interpreter, Opened, Search};
 use crate::{ControlError, kept};
 
-/// Actions that do nothing useful inside a fence.
-const BEYOND: [&str; 3] = ["agent.delegate", "process.kill", "system.change"];
-
 /// The tool that starts an agent, and what the log calls that.
 const AGENT_TOOL: &str = "run";
 pub(super) const AGENT_RUN: &str = "agent.run";
 
 /// The action that sends commits to others.
-const PUSH: &str = "git.push";
+pub(super) const PUSH: &str = "git.push";
 
 /// What would be done, seen from outside.
 #[derive(Debug)]
@@ -55,8 +53,6 @@ pub(super) struct Seen {
     pub(super) programs: StartsPrograms,
     /// The line, where somebody else's shell is asked to run it.
     pub(super) line: Option<String>,
-    /// Whether nobody waits for its end.
-    pub(super) in_background: bool,
     /// What git puts other content in the place of.
     pub(super) overwrites: Vec<Overwrites>,
 }
@@ -69,7 +65,9 @@ pub(super) struct Form {
     pub(super) requests: Vec<Request>,
     /// The actions that touch Safepoint itself.
     pub(super) forbidden: bool,
-    /// The line that must be run behind the fence to be covered.
+    /// The shell line, where somebody else's shell is asked to run one.
+    pub(super) shell_line: Option<String>,
+    /// The same, where there is a fence: it is run behind that.
     pub(super) line: Option<String>,
     /// All that it changes, where that is known.
     pub(super) claims: Option<Vec<String>>,
@@ -77,6 +75,13 @@ pub(super) struct Form {
     pub(super) trust: BTreeMap<String, (safepoint_authority::Level, u64)>,
     /// The hash of the checkpoint before it.
     pub(super) checkpoint_hash: Option<Digest>,
+}
+
+impl Form {
+    /// Whether it is a shell line for which there is no fence.
+    pub(super) fn lacks_fence(&self) -> bool {
+        self.shell_line.is_some() && self.line.is_none()
+    }
 }
 
 impl Passage<'_> {
@@ -211,7 +216,6 @@ impl Passage<'_> {
                 Act::Command(_) | Act::Agent(_) | Act::Tool { .. } => StartsPrograms::No,
             },
             line,
-            in_background: proposal.visitor.as_ref().is_some_and(|it| it.in_background),
             overwrites: world::overwrites(&understood.commands, &proposal.directory),
         })
     }
@@ -229,14 +233,11 @@ impl Passage<'_> {
         all
     }
 
-    /// Whether the kernel keeps what is started in the workspace. What is meant to reach
-    /// beyond it runs outside the fence: then a person has approved exactly that.
+    /// Whether the kernel keeps what is started in the workspace. What names files outside gets
+    /// room for them, if it is let through.
     pub(super) fn is_fenced(&self, seen: &Seen) -> Fenced {
-        let actions = seen.deeds.iter().map(|deed| deed.action.as_str());
-        let reaches_beyond = actions.into_iter().any(|action| BEYOND.contains(&action));
-        let outside = |path: &NamedPath| {
-            !path.inside && matches!(path.role.as_str(), "write" | "delete" | "metadata")
-        };
+        let reaches_beyond = seen.deeds.iter().any(|deed| is_beyond(&deed.action));
+        let outside = |path: &NamedPath| !path.inside && cover::is_change(&path.role);
         let outside = seen.named.iter().flatten().any(outside);
         // What somebody else carries out is behind no fence of ours, unless we run it instead.
         let ours = seen.program.is_some() || seen.programs == StartsPrograms::Yes;
@@ -251,6 +252,10 @@ impl Passage<'_> {
             },
             _ => Fenced::No,
         }
+    }
+
+    fn has_fence(&self) -> bool {
+        self.fence.is_some() && !matches!(strength(), Strength::None(_))
     }
 
     /// Puts what was seen into its canonical form, with what the checkpoint gives back.
@@ -330,12 +335,11 @@ impl Passage<'_> {
             ),
             requests,
             forbidden: canonical.actions.contains(CONTROL),
-            // One that outlasts its call tells itself how it ends.
-            line: match fenced {
-                Fenced::Yes if seen.in_background || seen.deeds.iter().any(cover::needs_fence) => {
-                    seen.line.clone()
-                }
-                _ => None,
+            shell_line: seen.line.clone(),
+            // Every line of an agent runs behind the fence, also one that seems to read only.
+            line: match self.has_fence() {
+                true => seen.line.clone(),
+                false => None,
             },
             claims: visit::claims(&seen.deeds, &seen.named),
             canonical,

@@ -13,11 +13,13 @@ use serde_json::{Value, json};
 use super::asked::{Granted, Refused, Settlement, Wants};
 use super::bench::Under;
 use super::change::MUTATE;
+use super::confine::{Approved, OutsideGrant};
 use super::cover::Net;
 use super::documents::{Remote, Running, Standing};
 use super::needs::{Needed, needs, refused_mode};
 use super::places::leads_elsewhere;
 use super::see::{Form, errand, is_used};
+use super::supervise::ReachRecord;
 use super::{Answer, Bench, Denied, Leave, Mode, Passage, Proposal, Visitor};
 use crate::session::ByPolicy;
 use crate::{ControlError, kept};
@@ -46,6 +48,8 @@ pub(super) struct Yes {
     pub(super) within: Option<BTreeSet<String>>,
     /// The envelope of the session, where that answered for a person.
     pub(super) envelope: Option<UsedEnvelope>,
+    /// Whether a steward has allowed all of it by policies.
+    pub(super) is_allowed_by_policy: bool,
 }
 
 /// An envelope that answered for a person.
@@ -85,6 +89,7 @@ impl Yes {
             decision: "allow",
             within: None,
             envelope: None,
+            is_allowed_by_policy: false,
         }
     }
 }
@@ -224,6 +229,7 @@ impl Bench<'_> {
         if needed.triggers.is_empty() {
             let yes = Yes {
                 within: bounds,
+                is_allowed_by_policy: by_policy == ByPolicy::Allowed,
                 ..Yes::without_asking()
             };
             return self.leave(writing, wants, form, action, yes, now);
@@ -272,6 +278,7 @@ impl Bench<'_> {
             decision,
             within,
             envelope,
+            is_allowed_by_policy,
         } = yes;
         let session = &form.canonical.session_id;
         let mut standing: Standing = kept::get(writing.sql(), session.as_str())?
@@ -281,17 +288,21 @@ impl Bench<'_> {
             kept::put(writing, &standing)?;
         }
         crate::session::allow_request(writing.sql(), action)?;
-        let line = match permit.is_some() {
-            // A person has approved exactly that line, where it was asked for.
-            true => None,
-            false => form.line.clone(),
-        };
-        let mut running = Running {
+        let line = form.shell_line.clone();
+        let begun = Running {
             permit_id: permit.as_ref().map(|permit| permit.permit_id.clone()),
             line: line.map(|line| self.control.trail.without_tokens(line)),
+            is_unfenced: form.lacks_fence(),
             within: within.clone(),
             ..Running::begun(form, action, wants.visitor.as_ref(), decision, now)
         };
+        // An envelope, too, was given by a person.
+        let is_approved = permit.is_some() || envelope.is_some();
+        let approved = match is_approved || is_allowed_by_policy {
+            true => Approved::Yes,
+            false => Approved::No,
+        };
+        let mut running = begun.with_grant(&form.canonical, approved);
         if let Some(site) = &self.site {
             let tool = form.canonical.tool.executable.as_ref();
             // No process of another machine is one of ours.
@@ -462,11 +473,14 @@ impl Running {
             visitor: visitor.cloned(),
             claims: form.claims.clone(),
             line: None,
+            is_unfenced: false,
+            grant: OutsideGrant::default(),
             performer: None,
             outcome: None,
             remote: None,
             agent_session: None,
             within: None,
+            reach: ReachRecord::default(),
         }
     }
 }

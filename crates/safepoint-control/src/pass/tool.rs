@@ -73,11 +73,7 @@ impl Passage<'_> {
                     name: format!("{}/{}", heard.client, call.name),
                     words: vec![line.clone()],
                     understood: shell::line(line, &around(&search, &place)),
-                    // One that runs elsewhere stays as it is.
-                    line: match directory {
-                        None => Some(line.clone()),
-                        Some(_) => None,
-                    },
+                    line: Some(line.clone()),
                 });
             }
             Tool::Files(changes) => {

@@ -1,8 +1,7 @@
 //! Actions that a client carries out itself: how they are told apart, how they end, and
 //! what each of several at once has changed.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use safepoint_authority::{Deed, NamedPath, Undo};
 use safepoint_clients::Ended;
@@ -10,16 +9,15 @@ use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, SessionId, json as strict};
 use safepoint_state::path::TreePath;
 use safepoint_state::{Changed, Company, Errand, Share, StateError};
-use safepoint_store::{Durability, fault};
+use safepoint_store::Durability;
 use serde_json::{Value, json};
 
 use super::asked::Reported;
-use super::attend::{Stop, ended_code, wait};
 use super::cover::is_change;
 use super::documents::Running;
 use super::outbox::Ending;
-use super::recover::{parent, started, this_process};
-use super::{Capture, Passage, Visitor};
+use super::recover::{parent, started};
+use super::{Passage, Visitor};
 use crate::{ControlError, kept};
 
 /// So many actions before one are looked at for what ran beside it.
@@ -43,27 +41,19 @@ pub struct Finished {
     pub resolution: Option<Resolution>,
 }
 
-/// A line that a client was given leave for, and that is run behind the fence in its place.
-#[derive(Debug)]
-pub struct Performing {
-    /// Its session.
-    pub session_id: SessionId,
-    /// The client.
-    pub client: Option<String>,
-    /// The workspace it works in.
-    pub workspace: PathBuf,
-}
-
 /// Whether a program of this name only passes on what others say.
 pub fn is_between(name: &str) -> bool {
     BETWEEN.contains(&name)
 }
 
-/// The process of the client that has started us, through shells or not.
+/// The process of the client that has started us, through shells and this program itself or not.
 pub fn client_process() -> (u32, u64) {
+    let program = |process: &str| std::fs::read_link(format!("/proc/{process}/exe")).ok();
+    let ours = program("self");
+    let is_ours = |process: u32| ours.is_some() && program(&process.to_string()) == ours;
     let mut process = parent(std::process::id()).unwrap_or(1);
     while let Ok(name) = std::fs::read_to_string(format!("/proc/{process}/comm"))
-        && is_between(name.trim_end())
+        && (is_between(name.trim_end()) || is_ours(process))
         && let Some(above) = parent(process).filter(|above| *above > 1)
     {
         process = above;
@@ -103,7 +93,7 @@ impl Passage<'_> {
             return self.performed(visitor);
         };
         // It goes on behind the fence, or is about to, and tells itself how it ends.
-        let about_to = visitor.in_background && running.line.is_some();
+        let about_to = visitor.in_background && running.line.is_some() && !running.is_unfenced;
         if about_to || running.performer.is_some_and(is_alive) {
             return Ok(None);
         }
@@ -117,7 +107,8 @@ impl Passage<'_> {
             well: !matches!(ended, Ended::Error),
             result: self.summary_of(&result)?,
         };
-        let changes = match self.end_of(&running, outcome, body, &report) {
+        let share = self.share_of(&running)?;
+        let changes = match self.end_of(&running, outcome, body, &report, &share) {
             Err(ControlError::Meanwhile(_)) => return Ok(None),
             other => other?,
         };
@@ -201,109 +192,9 @@ impl Passage<'_> {
         Ok(open.iter().any(is_waited_for))
     }
 
-    /// For whom a line is about to be run behind the fence.
-    pub fn performing(&self, action: &ActionId) -> Result<Performing, ControlError> {
-        let store = self.control.trail.store();
-        let running: Option<Running> = store.read(|sql| kept::get(sql, action.as_str()))?;
-        let running = running.ok_or_else(|| ControlError::Proposal {
-            reason: "no such action was let through".to_owned(),
-        })?;
-        Ok(Performing {
-            session_id: running.session_id,
-            client: running.visitor.map(|visitor| visitor.client),
-            workspace: running.workspace.into(),
-        })
-    }
-
-    /// Runs a line behind the fence that a client was given leave for, once, and says with
-    /// which code it ended. At the socket, what it asks of us is done outside.
-    pub fn perform(
-        &self,
-        action: &ActionId,
-        words: &[String],
-        broker: Option<&Path>,
-    ) -> Result<u8, ControlError> {
-        let refused = |reason: &str| ControlError::Proposal {
-            reason: reason.to_owned(),
-        };
-        let mut fence = self
-            .fence
-            .clone()
-            .ok_or_else(|| refused("there is no fence to run it behind"))?;
-        let running = self.control.trail.write(Durability::Sync, |writing| {
-            let running: Option<Running> = kept::get(writing.sql(), action.as_str())?;
-            let running = running.ok_or_else(|| refused("no such action was let through"))?;
-            let [_, flag, line] = words else {
-                return Err(refused("it is not what was let through"));
-            };
-            // It is kept without the tokens in it: those come from whoever asks.
-            let asked = self.control.trail.without_tokens(line.clone());
-            if running.line.as_ref() != Some(&asked) || flag != "-c" {
-                return Err(refused("it is not what was let through"));
-            }
-            if running.ended || running.performer.is_some() {
-                return Err(refused("it was run already"));
-            }
-            let running = Running {
-                performer: Some(this_process()),
-                ..running
-            };
-            kept::put(writing, &running)?;
-            Ok(running)
-        })?;
-        let failed = |error: std::io::Error| ControlError::Start {
-            program: words.first().cloned().unwrap_or_default(),
-            error,
-        };
-        let stop = Stop::listen().map_err(failed)?;
-        let shell = ["/bin/bash", "/bin/sh"]
-            .into_iter()
-            .find(|shell| Path::new(shell).exists())
-            .unwrap_or("/bin/sh");
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a line of the agent, behind the fence"
-        )]
-        let mut command = Command::new(shell);
-        command
-            .args(words.iter().skip(1))
-            // What lets this machine in at a server is no agent's business.
-            .env_remove("SAFEPOINT_SERVER_TOKEN")
-            .env("SAFEPOINT_SESSION", running.session_id.as_str())
-            .env("SAFEPOINT_ACTION", running.action_id.as_str());
-        match broker {
-            Some(socket) => command.env("SAFEPOINT_BROKER", socket),
-            None => command.env("SAFEPOINT_FENCED", "1"),
-        };
-        let narrowed = match &running.within {
-            Some(paths) => self.narrow(&mut fence, paths),
-            None => Ok(()),
-        };
-        fault::point("pass.started");
-        let ended = narrowed
-            .and_then(|()| fence.spawn(command).map_err(std::io::Error::other))
-            .and_then(|mut started| wait(&mut started.child, Capture::Inherit, None, &stop));
-        let (outcome, body, code) = match &ended {
-            Ok((_, status)) => {
-                let outcome = if status.success() { "ok" } else { "error" };
-                let code = ended_code(*status);
-                (outcome, json!({"exit_code": code, "fenced": true}), code)
-            }
-            Err(error) => ("error", json!({"why": error.to_string()}), 126),
-        };
-        let report = Reported {
-            well: outcome == "ok",
-            result: None,
-        };
-        self.end_of(&running, outcome, body, &report)?;
-        self.told_to_gates(&running, report)?;
-        ended.map_err(failed)?;
-        Ok(code)
-    }
-
     /// Lets the gates know how an action ended. It has ended: a session that cannot be told
     /// does not undo that.
-    fn told_to_gates(
+    pub(super) fn told_to_gates(
         &self,
         running: &Running,
         report: Reported,
@@ -323,12 +214,13 @@ impl Passage<'_> {
     }
 
     /// Records the end of an action that a client has begun.
-    fn end_of(
+    pub(super) fn end_of(
         &self,
         running: &Running,
         outcome: &str,
         body: Value,
         report: &Reported,
+        share: &Share,
     ) -> Result<Vec<Changed>, ControlError> {
         let end = |writing: &mut safepoint_trail::Writing<'_>,
                    changes: &[Changed]|
@@ -340,7 +232,13 @@ impl Passage<'_> {
                 ..Ending::new(outcome, body)
             };
             match still {
-                Some(still) if !still.ended => self.end(writing, &still, ending),
+                Some(still) if !still.ended => {
+                    let still = Running {
+                        reach: running.reach.clone(),
+                        ..still
+                    };
+                    self.end(writing, &still, ending)
+                }
                 _ => Err(ControlError::Meanwhile("it has been ended")),
             }
         };
@@ -364,7 +262,7 @@ impl Passage<'_> {
             &before,
             &errand,
             outcome,
-            &self.share_of(running)?,
+            share,
             self.progress,
             |writing, changes| {
                 self.notice(writing, running, changes)?;
@@ -382,8 +280,18 @@ impl Passage<'_> {
 
     /// Whether anything else is going on here.
     pub(super) fn company(&self) -> Result<Company, ControlError> {
+        self.company_of(|_| true)
+    }
+
+    /// Whether anything but this action is going on here.
+    pub(super) fn company_beside(&self, action: &ActionId) -> Result<Company, ControlError> {
+        self.company_of(|running| running.action_id != *action)
+    }
+
+    fn company_of(&self, counts: impl Fn(&Running) -> bool) -> Result<Company, ControlError> {
         let others = self.open_here()?;
-        Ok(match others.iter().all(Running::is_agent) {
+        let mut others = others.iter().filter(|it| counts(it));
+        Ok(match others.all(Running::is_agent) {
             true => Company::Alone,
             false => Company::Others,
         })

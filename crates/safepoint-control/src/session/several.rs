@@ -79,6 +79,17 @@ impl Control {
         )
     }
 
+    /// Whether a steward has allowed all of this in a session by policies.
+    pub(crate) fn by_policy(
+        &self,
+        id: &SessionId,
+        requests: &[Request],
+    ) -> Result<ByPolicy, ControlError> {
+        let (session, sources) = self.session(id)?;
+        let engine = self.engine_of(&session, &sources)?;
+        Ok(ByPolicy::of(&engine, requests))
+    }
+
     /// Judges without writing anything.
     pub(crate) fn judge_unwritten(
         &self,

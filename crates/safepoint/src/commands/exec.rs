@@ -60,6 +60,8 @@ pub(crate) struct ExecReply {
     left_running: usize,
     /// Files it ran by name that somebody touched meanwhile, although it was approved.
     exchanged: Vec<String>,
+    /// What the fence refused it, and what to do about that.
+    refused: Vec<String>,
 }
 
 /// One path that changed.
@@ -116,7 +118,10 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         }
     };
     context.console.flush()?;
-    let ran = passage.run(&leave, &stdin, capture, arguments.flags.limit())?;
+    let mut ran = passage.run(&leave, &stdin, capture, arguments.flags.limit())?;
+    if let Some(supervisor) = ran.supervisor.take() {
+        crate::detach::keep(supervisor);
+    }
     tell(context, &leave, &ran, arguments.flags.timeout)?;
     Ok(match (ran.ended, ran.outcome) {
         (Ended::TimedOut | Ended::Interrupted, _) => Exit::Interrupted,
@@ -224,6 +229,9 @@ fn tell(
             safepoint_model::text::line(path).text
         ));
     }
+    for refusal in &reply.refused {
+        context.console.warn(refusal);
+    }
     if reply.left_running > 0 {
         let left = crate::console::count(reply.left_running as u64, "process", "processes");
         context.console.say(&format!(
@@ -272,6 +280,7 @@ impl ExecReply {
             not_held: ran.lost.iter().map(Into::into).collect(),
             left_running: ran.left_running,
             exchanged: ran.exchanged.clone(),
+            refused: super::perform::refusals_in_words(&ran.record),
         }
     }
 }

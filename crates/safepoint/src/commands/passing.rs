@@ -10,7 +10,7 @@ use safepoint_control::pass::{
     Act, Answer, Denied, Far, Mode, Passage, Proposal, Stdin, session_ended,
 };
 use safepoint_control::{AtlasFile, Control};
-use safepoint_fence::{Fence, Listing, Terminals, default_caches};
+use safepoint_fence::{Fence, Listing, NetworkAccess, Supervision, Terminals, default_caches};
 use safepoint_gates::Resolution;
 use safepoint_model::{Span, WorkspaceId, text};
 use safepoint_state::path::TreePath;
@@ -25,7 +25,10 @@ use crate::console::{BAD, FAINT, HINT, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::far::Server;
-use crate::settings::CheckpointMode;
+use crate::settings::{CheckpointMode, Reachable};
+
+/// Where supervisors of one session tell each other what its commands have started.
+const REGISTRY: &str = "network";
 
 /// Flags of everything that passes
 #[derive(Debug, clap::Args)]
@@ -134,6 +137,24 @@ impl Room {
             atlases,
             far,
         })
+    }
+
+    /// That of a client's session. One that goes elsewhere takes its rules, its record and its way
+    /// back with it.
+    pub(crate) fn of_client(
+        context: &mut Context,
+        flags: &Flags,
+        client: &str,
+        session: &str,
+    ) -> Result<Self, CliError> {
+        let room = Self::open(context, flags)?;
+        match room.control.home_of(client, session)? {
+            Some(home) if home != room.workspace.root => {
+                context.move_to(&home)?;
+                Self::open(context, flags)
+            }
+            _ => Ok(room),
+        }
     }
 
     pub(crate) fn passage(&self) -> Passage<'_> {
@@ -267,8 +288,11 @@ fn is_asked_by_our_own(context: &Context) -> bool {
     let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| {
         (one.dev(), one.ino()) == (other.dev(), other.ino())
     };
-    let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
-    let ours = file("self").zip(parent.and_then(|parent| file(&parent)));
+    // The process that waits for us runs this program too.
+    let place = 1 + usize::from(crate::detach::is_child());
+    let ancestors = safepoint_fence::ancestors(std::process::id());
+    let above = ancestors.get(place).map(|process| process.pid.to_string());
+    let ours = file("self").zip(above.and_then(|process| file(&process)));
     context.environment.path("SAFEPOINT_AGENT").is_some()
         && ours.is_some_and(|(one, other)| same(&one, &other))
 }
@@ -293,7 +317,23 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
-        supervision: None,
+        supervision: Some(supervision(context)),
+    }
+}
+
+/// What a command may reach without asking: what settings name. All else is closed.
+fn supervision(context: &Context) -> Supervision {
+    let Reachable {
+        hosts,
+        services,
+        sockets,
+    } = context.settings.reachable.clone();
+    Supervision {
+        hosts,
+        services,
+        sockets,
+        registry: context.paths.runtime.join(REGISTRY),
+        network: NetworkAccess::Closed,
     }
 }
 

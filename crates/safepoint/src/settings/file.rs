@@ -10,6 +10,7 @@ use safepoint_store::regular;
 use serde::{Deserialize, Serialize};
 
 use super::Size;
+use super::network::{NetworkSection, ServiceEntry};
 use crate::error::CliError;
 use crate::world::Environment;
 
@@ -62,6 +63,11 @@ pub(crate) struct File {
     /// What they take although it is a cache.
     #[serde(default)]
     pub(crate) include: Vec<String>,
+    /// Hosts that agents may reach.
+    pub(crate) network: Option<NetworkSection>,
+    /// Services of this machine, or of a private network, that agents may reach.
+    #[serde(default)]
+    pub(crate) services: Vec<ServiceEntry>,
     /// Commands that capture and restore state outside the files.
     #[serde(default)]
     pub(crate) state_providers: BTreeMap<String, StateProvider>,

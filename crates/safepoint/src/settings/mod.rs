@@ -5,6 +5,7 @@
 //! repository must not decide where the evidence about it goes.
 
 mod file;
+mod network;
 mod size;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use safepoint_store::{DepotAddress, DepotAddressError, Location};
 use serde::Serialize;
 
 pub(crate) use file::{CheckpointMode, File, StateProvider};
+pub(crate) use network::Reachable;
 pub(crate) use size::Size;
 
 use crate::error::CliError;
@@ -98,6 +100,8 @@ pub(crate) struct Settings {
     pub(crate) managed_atlases: Vec<PathBuf>,
     /// Atlases that apply where a project names none: the user's own.
     pub(crate) user_atlases: Vec<PathBuf>,
+    /// What agents may reach outside the fence, by an administrator's and the user's settings.
+    pub(crate) reachable: Reachable,
     /// What the project says of itself.
     pub(crate) project: File,
     /// The files that were read.
@@ -355,6 +359,8 @@ impl Settings {
             ),
             managed_atlases: beside(sources.managed, &managed.atlases),
             user_atlases: beside(&user_settings, &user.atlases),
+            reachable: Reachable::of(managed.network.as_ref(), &managed.services)
+                .and(Reachable::of(user.network.as_ref(), &user.services)),
             project,
             files,
         })

@@ -17,6 +17,8 @@ use clap::Parser;
 use safepoint_clients::{Client, Heard, Reply, answer, hear, settings};
 use safepoint_model::Span;
 
+pub(crate) use visit::session_of;
+
 use crate::cli::{Cli, Command, Global};
 use crate::commands::agents::HOOK_ROOT;
 use crate::context::{Context, real_path};
@@ -172,8 +174,9 @@ impl Arguments {
         (own + wait).min(client.saturating_sub(MARGIN))
     }
 
-    /// The line that runs another one behind the fence.
-    fn performing(&self, context: &Context, action: &str, line: &str) -> Result<String, CliError> {
+    /// The line that runs another one behind the fence, under the name of its action, or of its
+    /// session where it only calls us.
+    fn performing(&self, context: &Context, name: &str, line: &str) -> Result<String, CliError> {
         let program = crate::world::this_program().map_err(|error| CliError::File {
             action: "find",
             path: Path::new("safepoint").to_owned(),
@@ -184,7 +187,7 @@ impl Arguments {
             None => String::new(),
         };
         Ok(format!(
-            "{}{store} perform {action} -- bash -c {}",
+            "{}{store} perform {name} -- bash -c {}",
             quoted(&program.to_string_lossy()),
             quoted(line)
         ))

@@ -1,8 +1,12 @@
 //! One event of a client, and what follows from it.
 
+use std::path::Path;
+
 use clap::Parser;
 use safepoint_authority::DenialCode;
-use safepoint_clients::{Call, Client, Event, Heard, Reply, Tool};
+use safepoint_clients::{
+    Call, Client, Event, Heard, Reply, SHELL_PREFIX, Tool, shell_prefix_program,
+};
 use safepoint_control::ControlError;
 use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor, means_program};
 use safepoint_gates::Resolution;
@@ -90,6 +94,8 @@ impl<'a> Visit<'a> {
         let told = reason::context_of_call(&leave.resolution);
         let context = reason::joined(begun, told);
         Ok(match &leave.line {
+            // The client starts it through us.
+            Some(_) if self.has_shell_prefix() => Reply::Pass { context },
             None => Reply::Pass { context },
             Some(line) => Reply::Instead {
                 line: self
@@ -285,11 +291,30 @@ impl<'a> Visit<'a> {
             return Ok(Reply::Pass { context });
         }
         let (session, _) = self.session(room, flags)?;
+        if self.has_shell_prefix() {
+            return Ok(Reply::Pass { context });
+        }
         let client = self.heard.client.name();
+        let performing = self
+            .arguments
+            .performing(self.context, session.as_str(), line)?;
         Ok(Reply::Instead {
-            line: format!("export SAFEPOINT_AGENT={client} SAFEPOINT_SESSION={session}; {line}"),
+            line: format!("SAFEPOINT_AGENT={client} {performing}"),
             context,
         })
+    }
+
+    /// Whether this client starts its shells through this program.
+    fn has_shell_prefix(&self) -> bool {
+        let ours = |program: &str| {
+            let real = |path: &Path| std::fs::canonicalize(path).ok();
+            let this = crate::world::this_program().ok();
+            let this = this.and_then(|this| real(&this));
+            this.is_some() && real(Path::new(program)) == this
+        };
+        let prefix = self.context.environment.text(SHELL_PREFIX);
+        self.heard.client == Client::ClaudeCode
+            && prefix.is_some_and(|it| shell_prefix_program(&it).is_some_and(|it| ours(&it)))
     }
 
     /// Behind the fence of `run` an agent can call `safepoint hook` as its client does. A client
@@ -307,20 +332,9 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Everything for the workspace in which this client's session began: one that goes
-    /// elsewhere takes its rules, its record and its way back with it.
     fn room(&mut self, flags: &Flags) -> Result<Room, CliError> {
-        let room = Room::open(self.context, flags)?;
-        let home = room
-            .control
-            .home_of(self.heard.client.name(), &self.heard.session)?;
-        match home {
-            Some(home) if home != room.workspace.root => {
-                self.context.move_to(&home)?;
-                Room::open(self.context, flags)
-            }
-            _ => Ok(room),
-        }
+        let client = self.heard.client.name();
+        Room::of_client(self.context, flags, client, &self.heard.session)
     }
 
     fn flags(&self) -> Flags {
@@ -341,17 +355,14 @@ impl<'a> Visit<'a> {
         act: Act,
         visitor: Visitor,
     ) -> Result<Proposal, CliError> {
-        let mut proposal = room.proposal(self.context, flags, act, Stdin::Empty)?;
-        proposal.objective = Some(format!("{} {}", visitor.client, visitor.session));
-        proposal.visitor = Some(visitor);
-        // Where it happens, which need not be where it began.
-        let here = &self.heard.directory;
-        proposal.directory = std::fs::canonicalize(here).map_err(|error| CliError::File {
-            action: "find",
-            path: here.clone(),
-            error,
-        })?;
-        Ok(proposal)
+        proposal_of(
+            self.context,
+            room,
+            flags,
+            act,
+            visitor,
+            &self.heard.directory,
+        )
     }
 
     /// The session of this client, with what the gates said if it has begun now.
@@ -368,14 +379,57 @@ impl<'a> Visit<'a> {
     /// This client, in no call.
     fn nobody(&self) -> Visitor {
         Visitor {
-            client: self.heard.client.name().to_owned(),
-            session: self.heard.session.clone(),
             agent: self.heard.agent.clone(),
-            in_background: false,
-            call: String::new(),
-            process: safepoint_control::pass::client_process(),
+            ..in_no_call(self.heard.client, &self.heard.session)
         }
     }
+}
+
+/// The session of ours that belongs to a client's.
+pub(crate) fn session_of(
+    context: &Context,
+    room: &Room,
+    client: Client,
+    session: &str,
+    here: &Path,
+) -> Result<SessionId, CliError> {
+    let act = Act::Command(Vec::new());
+    let visitor = in_no_call(client, session);
+    let flags = Flags::of_hook(false);
+    let proposal = proposal_of(context, room, &flags, act, visitor, here)?;
+    let (session, _) = room.passage().enter(&proposal)?;
+    Ok(session)
+}
+
+fn in_no_call(client: Client, session: &str) -> Visitor {
+    Visitor {
+        client: client.name().to_owned(),
+        session: session.to_owned(),
+        agent: None,
+        in_background: false,
+        call: String::new(),
+        process: safepoint_control::pass::client_process(),
+    }
+}
+
+fn proposal_of(
+    context: &Context,
+    room: &Room,
+    flags: &Flags,
+    act: Act,
+    visitor: Visitor,
+    here: &Path,
+) -> Result<Proposal, CliError> {
+    let mut proposal = room.proposal(context, flags, act, Stdin::Empty)?;
+    proposal.objective = Some(format!("{} {}", visitor.client, visitor.session));
+    proposal.visitor = Some(visitor);
+    // Where it happens, which need not be where it began.
+    proposal.directory = std::fs::canonicalize(here).map_err(|error| CliError::File {
+        action: "find",
+        path: here.to_owned(),
+        error,
+    })?;
+    Ok(proposal)
 }
 
 /// Whether what a command may do depends on whether an agent or a person calls it.

@@ -70,7 +70,14 @@ impl AskLeave for Asking<'_> {
 
     fn start(&self, command: Command) -> std::io::Result<Child> {
         match &*self.answer.borrow() {
-            Some(Said::Leave(leave)) => self.passage.start_for_change(leave, command),
+            Some(Said::Leave(leave)) => {
+                let started = self.passage.start_for_change(leave, command)?;
+                let (child, supervisor) = started.into_parts();
+                if let Some(supervisor) = supervisor {
+                    crate::detach::keep(supervisor);
+                }
+                Ok(child)
+            }
             _ => Err(std::io::Error::other("the change has no leave")),
         }
     }

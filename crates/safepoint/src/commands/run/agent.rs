@@ -62,6 +62,8 @@ pub(super) fn run(
     // Agents give the commands they run terminals of their own.
     if let Some(fence) = &mut passage.fence {
         fence.terminals = Terminals::All;
+        // The client itself talks to its model.
+        fence.supervision = None;
     }
     let fence = passage.fence.clone();
     let act = Act::Agent(agent.to_vec());

@@ -234,7 +234,10 @@ fn command(
     };
     let limit = step.timeout.or(arguments.flags.timeout);
     let limit = limit.map(|span| Duration::from_micros(span.as_micros()));
-    let ran = passage.run(&leave, &Stdin::Empty, Capture::Keep, limit)?;
+    let mut ran = passage.run(&leave, &Stdin::Empty, Capture::Keep, limit)?;
+    if let Some(supervisor) = ran.supervisor.take() {
+        crate::detach::keep(supervisor);
+    }
     Ok(Done {
         reply: StepReply {
             id: step.id.clone(),

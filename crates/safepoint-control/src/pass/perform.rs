@@ -1,0 +1,317 @@
+//! Running a shell line of an agent client behind the fence, in the client's place.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use safepoint_fence::{Observation, Supervisor};
+use safepoint_model::{ActionId, SessionId};
+use safepoint_state::Share;
+use safepoint_state::path::TreePath;
+use safepoint_store::{Durability, fault};
+use safepoint_trail::Writing;
+use serde_json::json;
+
+use super::asked::Reported;
+use super::attend::{Stop, ended_code};
+use super::confine::WidenedFence;
+use super::documents::Running;
+use super::recover::this_process;
+use super::supervise::{ReachRecord, Secured, SupervisedChild, SupervisedEnd};
+use super::{Capture, Passage};
+use crate::{Control, ControlError, kept};
+
+/// A shell line, and how it is run.
+#[derive(Clone, Copy, Debug)]
+pub struct ShellLine<'a> {
+    /// The shell.
+    pub shell: &'a Path,
+    /// What the shell is given: the line, or that with what its client puts around it.
+    pub text: &'a OsStr,
+    /// The variable of ours that is not handed on.
+    pub without: &'a str,
+}
+
+/// A line that a client was given leave for, and that this process has taken: nobody else runs
+/// it any more.
+#[derive(Debug)]
+pub struct ClaimedLine {
+    running: Running,
+}
+
+/// How a line ended.
+#[derive(Debug)]
+pub struct PerformedLine {
+    /// The exit code, as shells tell it.
+    pub code: u8,
+    /// What it reached outside the fence, and what it was refused.
+    pub record: ReachRecord,
+    /// Has to stay for as long as something that the line started does.
+    pub supervisor: Option<Supervisor>,
+}
+
+impl ClaimedLine {
+    /// Its session.
+    pub fn session_id(&self) -> &SessionId {
+        &self.running.session_id
+    }
+
+    /// The client.
+    pub fn client(&self) -> Option<&str> {
+        let visitor = self.running.visitor.as_ref();
+        visitor.map(|visitor| visitor.client.as_str())
+    }
+
+    /// The workspace it works in.
+    pub fn workspace(&self) -> &Path {
+        Path::new(&self.running.workspace)
+    }
+
+    /// Whether it is run as it is, by the process that this one becomes: there is no fence, or it
+    /// was approved and no fence lets it happen.
+    pub fn is_unfenced(&self) -> bool {
+        self.running.is_unfenced
+    }
+}
+
+impl Control {
+    /// Takes the line that was let through under this action, to run it. That is done once.
+    pub fn claim_line(&self, action: &ActionId, line: &str) -> Result<ClaimedLine, ControlError> {
+        self.trail.write(Durability::Sync, |writing| {
+            let running: Option<Running> = kept::get(writing.sql(), action.as_str())?;
+            let running = running.ok_or_else(|| refused("no such action was let through"))?;
+            // It is kept without the tokens in it: those come from whoever asks.
+            let asked = self.trail.without_tokens(line.to_owned());
+            if running.line.as_ref() != Some(&asked) {
+                return Err(refused("it is not what was let through"));
+            }
+            if running.ended || running.performer.is_some() {
+                return Err(refused("it was run already"));
+            }
+            claimed(writing, running)
+        })
+    }
+
+    /// Takes the oldest line of a client's session that was let through, reads like this one and
+    /// was not run yet.
+    pub fn claim_line_of(
+        &self,
+        client: &str,
+        session: &str,
+        line: &str,
+    ) -> Result<Option<ClaimedLine>, ControlError> {
+        let line = self.trail.without_tokens(line.to_owned());
+        let is_this = |running: &Running| {
+            let visitor = running.visitor.as_ref();
+            visitor.is_some_and(|it| it.client == client && it.session == session)
+                && running.line.as_ref() == Some(&line)
+                && running.performer.is_none()
+                && running.is_here()
+        };
+        self.trail.write(Durability::Sync, |writing| {
+            let found = kept::open_if(writing.sql(), is_this)?.into_iter().next();
+            found.map(|running| claimed(writing, running)).transpose()
+        })
+    }
+}
+
+fn claimed(writing: &mut Writing<'_>, running: Running) -> Result<ClaimedLine, ControlError> {
+    let running = Running {
+        performer: Some(this_process()),
+        ..running
+    };
+    kept::put(writing, &running)?;
+    Ok(ClaimedLine { running })
+}
+
+impl Passage<'_> {
+    /// Runs a line behind the fence that a client was given leave for. At the socket, what it asks
+    /// of us is done outside.
+    pub fn perform(
+        &self,
+        claimed: ClaimedLine,
+        line: &ShellLine<'_>,
+        broker: Option<&Path>,
+    ) -> Result<PerformedLine, ControlError> {
+        let mut running = claimed.running;
+        let failed = |error: std::io::Error| ControlError::Start {
+            program: line.shell.display().to_string(),
+            error,
+        };
+        let stop = Stop::listen().map_err(failed)?;
+        let secured = Secured::of(&running);
+        let action = Some(&running.action_id);
+        let command = self.shell_command(line, &running.session_id, action, broker);
+        let fence = self
+            .fence_around(&running)
+            .map(|fence| fence.map(|fence| with_socket(fence, broker)));
+        fault::point("pass.started");
+        let started = fence.and_then(|fence| match fence {
+            Some(fence) => self.start_supervised(fence, command, &running.session_id, secured),
+            None => SupervisedChild::start_unfenced(command, &running.session_id),
+        });
+        let ended = started.and_then(|supervised| {
+            let secure = || self.secure_running(&mut running);
+            self.attend_supervised(supervised, Capture::Inherit, None, &stop, secure)
+        });
+        let mut share = None;
+        let (outcome, body, code) = match &ended {
+            Ok(end) => {
+                let outcome = if end.status.success() { "ok" } else { "error" };
+                let code = ended_code(end.status);
+                running.reach = end.record.clone();
+                share = end
+                    .observation
+                    .as_ref()
+                    .map(|seen| self.observed_share(seen));
+                (outcome, self.ending_body(&running, end, code), code)
+            }
+            Err(error) => ("error", json!({"why": error.to_string()}), 126),
+        };
+        let report = Reported {
+            well: outcome == "ok",
+            result: None,
+        };
+        let share = match share.flatten() {
+            Some(share) => share,
+            None => self.share_of(&running)?,
+        };
+        self.end_of(&running, outcome, body, &report, &share)?;
+        self.told_to_gates(&running, report)?;
+        let end = ended.map_err(failed)?;
+        Ok(PerformedLine {
+            code,
+            record: end.record,
+            supervisor: end.supervisor,
+        })
+    }
+
+    /// Runs a line that was let through without being judged, or that nobody asked about: behind
+    /// a fence in which the workspace can only be read.
+    pub fn perform_unjudged(
+        &self,
+        session: &SessionId,
+        line: &ShellLine<'_>,
+        broker: Option<&Path>,
+    ) -> Result<PerformedLine, ControlError> {
+        let failed = |error: std::io::Error| ControlError::Start {
+            program: line.shell.display().to_string(),
+            error,
+        };
+        let stop = Stop::listen().map_err(failed)?;
+        let command = self.shell_command(line, session, None, broker);
+        let fence = self.fence.clone().ok_or_else(|| {
+            failed(std::io::Error::other(
+                "it was not judged, and there is no fence to run it behind",
+            ))
+        })?;
+        let mut widened = with_socket(WidenedFence::of(fence), broker);
+        let root = &self.workspace.root;
+        widened
+            .fence
+            .writable
+            .retain(|path| !root.starts_with(path) && !path.starts_with(root));
+        let end = self
+            .start_supervised(widened, command, session, Secured::OnFirstWrite)
+            .and_then(|supervised| {
+                let refuse = || Err(refused("a line that was not judged writes nothing"));
+                self.attend_supervised(supervised, Capture::Inherit, None, &stop, refuse)
+            })
+            .map_err(failed)?;
+        Ok(PerformedLine {
+            code: ended_code(end.status),
+            record: end.record,
+            supervisor: end.supervisor,
+        })
+    }
+
+    fn shell_command(
+        &self,
+        line: &ShellLine<'_>,
+        session: &SessionId,
+        action: Option<&ActionId>,
+        broker: Option<&Path>,
+    ) -> Command {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a line of the agent, behind the fence"
+        )]
+        let mut command = Command::new(line.shell);
+        command
+            .arg("-c")
+            .arg(line.text)
+            // What lets this machine in at a server is no agent's business.
+            .env_remove("SAFEPOINT_SERVER_TOKEN")
+            .env_remove(line.without)
+            .env("SAFEPOINT_SESSION", session.as_str());
+        if let Some(action) = action {
+            command.env("SAFEPOINT_ACTION", action.as_str());
+        }
+        match broker {
+            Some(socket) => command.env("SAFEPOINT_BROKER", socket),
+            None => command.env("SAFEPOINT_FENCED", "1"),
+        };
+        command
+    }
+
+    /// Makes the checkpoint before the first write of an action that was taken for one that
+    /// changes nothing.
+    pub(super) fn secure_running(&self, running: &mut Running) -> Result<(), ControlError> {
+        let company = self.company_beside(&running.action_id)?;
+        let action = &running.action_id;
+        let snapshot = self
+            .state
+            .before(self.workspace, action, company, self.progress)?;
+        running.before = Some(snapshot.id.to_string());
+        self.control.trail.write(Durability::Sync, |writing| {
+            running.refuse_collected(writing.sql())?;
+            kept::put(writing, running)
+        })
+    }
+
+    /// What of the changes is the action's own: what its processes wrote. `None` where that was
+    /// not seen completely.
+    pub(super) fn observed_share(&self, seen: &Observation) -> Option<Share> {
+        if !seen.written.is_complete {
+            return None;
+        }
+        let root = &self.workspace.root;
+        let in_tree = |path: &PathBuf| -> Option<TreePath> {
+            let relative = path.strip_prefix(root).ok()?;
+            Some(relative.as_os_str().as_bytes().to_vec())
+        };
+        Some(Share::Observed {
+            paths: seen.written.paths.iter().filter_map(in_tree).collect(),
+            trees: seen.written.trees.iter().filter_map(in_tree).collect(),
+        })
+    }
+
+    /// What the trail says of the end of a line.
+    pub(super) fn ending_body(
+        &self,
+        running: &Running,
+        end: &SupervisedEnd,
+        code: u8,
+    ) -> serde_json::Value {
+        json!({
+            "exit_code": code, "fenced": end.is_fenced,
+            "reached": running.reach.reached, "refused": running.reach.refused,
+            "left_running": end.supervisor.as_ref().is_some_and(Supervisor::is_in_use),
+        })
+    }
+}
+
+/// Opens the socket at which a line calls us.
+fn with_socket(mut widened: WidenedFence, socket: Option<&Path>) -> WidenedFence {
+    if let Some(supervision) = &mut widened.fence.supervision {
+        supervision.sockets.extend(socket.map(Path::to_owned));
+    }
+    widened
+}
+
+fn refused(reason: &str) -> ControlError {
+    ControlError::Proposal {
+        reason: reason.to_owned(),
+    }
+}

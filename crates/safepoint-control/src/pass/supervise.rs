@@ -1,0 +1,414 @@
+//! Running a command behind the fence, and answering what its supervisor asks meanwhile.
+//!
+//! The supervisor asks twice: before the first write in the workspace, so that a line that was
+//! taken for one that only reads gets its checkpoint before it changes anything; and when
+//! something outside is wanted that no rule names, so that it becomes a request like any other.
+//! Nothing here decides: a request is judged by the gates, and whatever goes wrong is a refusal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use safepoint_fence::{FenceError, Gate, Observation, Refusal, Supervisor};
+use safepoint_gates::{Decision, Event, Request};
+use safepoint_model::{HoldId, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::asked::Wants;
+use super::attend::{Stop, wait};
+use super::confine::{WidenedFence, WriteLimits};
+use super::documents::Running;
+use super::request::plain_request;
+use super::{Capture, Ended, Mode, Passage};
+use crate::ControlError;
+use crate::session::ByPolicy;
+
+/// A host, asked for at run time.
+pub(super) const CONNECT: &str = "net.connect";
+/// A socket with a path, asked for at run time.
+pub(super) const SOCKET: &str = "socket.connect";
+/// A file outside, asked for at run time.
+pub(super) const WRITE: &str = "file.write";
+
+/// The parameter of a request that names what is wanted.
+pub(super) const TARGET: &str = "target";
+
+/// So many different targets of one action become requests; the rest are only refused.
+const MAX_REQUESTS: usize = 32;
+
+/// So many files outside are listed for one action, and so many refusals.
+const MAX_LISTED: usize = 256;
+
+/// What an action reached outside the fence, and what it was refused.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReachRecord {
+    /// What was reached.
+    pub reached: ReachedTargets,
+    /// What was refused.
+    pub refused: Vec<RefusedTarget>,
+}
+
+/// What an action reached outside the fence.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReachedTargets {
+    /// Machines, with the port.
+    pub hosts: BTreeSet<String>,
+    /// Sockets with a path.
+    pub sockets: BTreeSet<String>,
+    /// Files outside the workspace that were written.
+    pub outside: BTreeSet<String>,
+    /// How many more of them there were than are listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_outside: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands the field over so"
+)]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// Something that an action was refused.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedTarget {
+    /// The action it would have been: `net.connect`, `socket.connect`, `file.write`, or the name
+    /// of a system call.
+    pub action: String,
+    /// The host, socket or path.
+    pub target: String,
+    /// The hold that an operator can approve, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_id: Option<HoldId>,
+}
+
+/// A question of the supervisor.
+enum Question {
+    /// Something outside is wanted.
+    Admit(Refusal),
+    /// Something in the workspace is about to be written for the first time.
+    Write,
+}
+
+enum Message {
+    Asked(Question, SyncSender<bool>),
+    Ended(std::io::Result<(Ended, ExitStatus)>),
+}
+
+/// Hands the supervisor's questions to the thread that has the store.
+#[derive(Debug)]
+struct QuestionGate {
+    sender: Mutex<Sender<Message>>,
+    /// Whether there is a checkpoint of the state before the command.
+    is_secured: AtomicBool,
+    /// What the checkpoint is of.
+    workspace: PathBuf,
+    /// What may be written outside, where that is less than the fence holds.
+    limits: WriteLimits,
+}
+
+/// Whether there is a checkpoint of the state before a command when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Secured {
+    /// There is.
+    Yes,
+    /// One is made before the first write.
+    OnFirstWrite,
+}
+
+impl Secured {
+    /// Whether there is one of the state before this action.
+    pub(super) fn of(running: &Running) -> Self {
+        match running.before.is_some() {
+            true => Self::Yes,
+            false => Self::OnFirstWrite,
+        }
+    }
+}
+
+/// What comes of asking for something outside.
+pub(super) enum Admission {
+    Granted,
+    /// With the hold that an operator can approve, where there is one.
+    Refused(Option<HoldId>),
+}
+
+impl QuestionGate {
+    fn ask(&self, question: Question) -> bool {
+        let (answer, answered) = sync_channel(1);
+        let sent = match self.sender.lock() {
+            Ok(sender) => sender.send(Message::Asked(question, answer)).is_ok(),
+            Err(_) => false,
+        };
+        sent && answered.recv().unwrap_or(false)
+    }
+}
+
+impl Gate for QuestionGate {
+    fn admit(&self, wanted: &Refusal) -> bool {
+        self.ask(Question::Admit(wanted.clone()))
+    }
+
+    fn may_write(&self, path: &Path) -> bool {
+        if !path.starts_with(&self.workspace) {
+            return self.limits.permit(path);
+        }
+        if self.is_secured.load(Ordering::Acquire) {
+            return true;
+        }
+        let secured = self.ask(Question::Write);
+        self.is_secured.store(secured, Ordering::Release);
+        secured
+    }
+}
+
+/// A command that runs behind the fence.
+#[derive(Debug)]
+pub struct SupervisedChild {
+    pub(super) child: Child,
+    /// Whether it is behind the fence.
+    is_fenced: bool,
+    supervisor: Option<Supervisor>,
+    messages: Receiver<Message>,
+    sender: Sender<Message>,
+    session: SessionId,
+}
+
+/// How a supervised command ended.
+pub(super) struct SupervisedEnd {
+    pub(super) ended: Ended,
+    pub(super) status: ExitStatus,
+    pub(super) is_fenced: bool,
+    /// What was seen of it, where it was supervised.
+    pub(super) observation: Option<Observation>,
+    pub(super) record: ReachRecord,
+    /// Kept by whoever stays for what still runs.
+    pub(super) supervisor: Option<Supervisor>,
+}
+
+impl SupervisedChild {
+    /// The process, and who watches over it. What it wants outside is refused from here on.
+    pub fn into_parts(self) -> (Child, Option<Supervisor>) {
+        (self.child, self.supervisor)
+    }
+
+    /// Starts a command without a fence.
+    pub(super) fn start_unfenced(
+        mut command: Command,
+        session: &SessionId,
+    ) -> std::io::Result<Self> {
+        let child = command.spawn()?;
+        let (sender, messages) = channel();
+        Ok(Self {
+            child,
+            is_fenced: false,
+            supervisor: None,
+            messages,
+            sender,
+            session: session.clone(),
+        })
+    }
+}
+
+impl Passage<'_> {
+    /// Starts a command behind the fence.
+    pub(super) fn start_supervised(
+        &self,
+        widened: WidenedFence,
+        command: Command,
+        session: &SessionId,
+        secured: Secured,
+    ) -> std::io::Result<SupervisedChild> {
+        let (sender, messages) = channel();
+        let WidenedFence { mut fence, limits } = widened;
+        let gate = Arc::new(QuestionGate {
+            sender: Mutex::new(sender.clone()),
+            is_secured: AtomicBool::new(secured == Secured::Yes),
+            workspace: self.workspace.root.clone(),
+            limits,
+        });
+        if let Some(supervision) = &mut fence.supervision {
+            supervision.registry = supervision.registry.join(session.as_str());
+        }
+        let started = match fence.spawn_asking(command, gate) {
+            Ok(started) => started,
+            Err(FenceError::Start { source, .. }) => return Err(source),
+            Err(error) => return Err(std::io::Error::other(error)),
+        };
+        Ok(SupervisedChild {
+            child: started.child,
+            is_fenced: true,
+            supervisor: started.supervisor,
+            messages,
+            sender,
+            session: session.clone(),
+        })
+    }
+
+    /// Waits for a command that runs behind the fence, and answers its supervisor. `secure` is
+    /// called before the first write in the workspace, and fails where that may not happen.
+    pub(super) fn attend_supervised(
+        &self,
+        mut supervised: SupervisedChild,
+        capture: Capture,
+        limit: Option<Duration>,
+        stop: &Stop,
+        mut secure: impl FnMut() -> Result<(), ControlError>,
+    ) -> std::io::Result<SupervisedEnd> {
+        let session = supervised.session.clone();
+        let mut holds = BTreeMap::new();
+        let mut granted = BTreeMap::new();
+        let sender = supervised.sender.clone();
+        let child = &mut supervised.child;
+        let (ended, status) = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let ended = wait(child, capture, limit, stop);
+                let _ = sender.send(Message::Ended(ended));
+            });
+            loop {
+                match supervised.messages.recv() {
+                    Ok(Message::Asked(Question::Write, answer)) => {
+                        let _ = answer.send(secure().is_ok());
+                    }
+                    Ok(Message::Asked(Question::Admit(wanted), answer)) => {
+                        let is_granted = match granted.get(&wanted) {
+                            Some(is_granted) => *is_granted,
+                            None if granted.len() >= MAX_REQUESTS => false,
+                            None => {
+                                let is_granted = match self.admit(&session, &wanted) {
+                                    Admission::Granted => true,
+                                    Admission::Refused(hold) => {
+                                        holds.extend(hold.map(|hold| (wanted.clone(), hold)));
+                                        false
+                                    }
+                                };
+                                granted.insert(wanted, is_granted);
+                                is_granted
+                            }
+                        };
+                        let _ = answer.send(is_granted);
+                    }
+                    Ok(Message::Ended(ended)) => break ended,
+                    Err(error) => break Err(std::io::Error::other(error)),
+                }
+            }
+        })?;
+        let observation = supervised.supervisor.as_ref().map(Supervisor::observe);
+        let record = match &observation {
+            Some(seen) => self.reach_record(&session, seen, &mut holds),
+            None => ReachRecord::default(),
+        };
+        Ok(SupervisedEnd {
+            ended,
+            status,
+            is_fenced: supervised.is_fenced,
+            observation,
+            record,
+            supervisor: supervised.supervisor,
+        })
+    }
+
+    /// Asks for something outside, as for any other action of the session. What no policy names
+    /// is a person's to decide, also where the rules leave it open.
+    pub(super) fn admit(&self, session: &SessionId, wanted: &Refusal) -> Admission {
+        let Some(request) = request_for(wanted).filter(|_| self.far.is_none()) else {
+            return Admission::Refused(None);
+        };
+        let asked = self.bench().and_then(|bench| {
+            let by_policy = self
+                .control
+                .by_policy(session, std::slice::from_ref(&request))?;
+            let wants = Wants {
+                mode: match by_policy {
+                    ByPolicy::Allowed => Mode::Policy,
+                    ByPolicy::Open => Mode::Always,
+                },
+                ..Wants::default()
+            };
+            bench.step_asking(session, &Event::Request(request), &wants)
+        });
+        match asked {
+            Ok(asked) if asked.judgement.resolution.decision == Decision::Allow => {
+                Admission::Granted
+            }
+            Ok(asked) => Admission::Refused(asked.denial.and_then(|denial| denial.hold_id)),
+            Err(_) => Admission::Refused(None),
+        }
+    }
+
+    /// What was reached and refused, with a request for each refusal that has none yet.
+    fn reach_record(
+        &self,
+        session: &SessionId,
+        seen: &Observation,
+        holds: &mut BTreeMap<Refusal, HoldId>,
+    ) -> ReachRecord {
+        let mut refused = Vec::new();
+        let mut asked = 0;
+        for wanted in seen.refused.iter().take(MAX_LISTED) {
+            if let Refusal::Outside(path) = wanted
+                && asked < MAX_REQUESTS
+            {
+                asked += 1;
+                match self.admit(session, wanted) {
+                    // Landlock takes no rule while a command runs: the next one gets it.
+                    // Where that cannot be kept, the next one is refused as well.
+                    Admission::Granted => drop(self.remember_outside(session, path)),
+                    Admission::Refused(hold) => {
+                        holds.extend(hold.map(|hold| (wanted.clone(), hold)));
+                    }
+                }
+            }
+            let (action, target) = named(wanted);
+            refused.push(RefusedTarget {
+                action: action.to_owned(),
+                target,
+                hold_id: holds.get(wanted).cloned(),
+            });
+        }
+        let text = |path: &PathBuf| path.display().to_string();
+        let root = &self.workspace.root;
+        let outside = seen.written.paths.iter().chain(&seen.written.trees);
+        let outside: BTreeSet<String> = outside
+            .filter(|path| !path.starts_with(root))
+            .map(text)
+            .collect();
+        ReachRecord {
+            reached: ReachedTargets {
+                hosts: seen.hosts.clone(),
+                sockets: seen.sockets.iter().map(text).collect(),
+                more_outside: outside.len().saturating_sub(MAX_LISTED),
+                outside: outside.into_iter().take(MAX_LISTED).collect(),
+            },
+            refused,
+        }
+    }
+}
+
+/// The request that a refusal becomes. What no yes can open has none.
+fn request_for(wanted: &Refusal) -> Option<Request> {
+    let (action, target) = named(wanted);
+    match wanted {
+        Refusal::Call(_) => None,
+        _ => Some(plain_request(action, json!({TARGET: target}))),
+    }
+}
+
+/// The action and the target of a refusal.
+fn named(wanted: &Refusal) -> (&str, String) {
+    match wanted {
+        Refusal::Host(host) => (CONNECT, host.clone()),
+        Refusal::Socket(path) => (SOCKET, path.display().to_string()),
+        Refusal::Outside(path) => (WRITE, path.display().to_string()),
+        Refusal::Call(name) => (name, String::new()),
+    }
+}

@@ -1,0 +1,168 @@
+//! Shell lines of agent clients, run behind the fence.
+//!
+//! Most clients are given `safepoint perform ACTION -- bash -c LINE` in the place of a line;
+//! nobody types it. Claude Code starts its shells through `safepoint client-shell` instead.
+
+mod client_shell;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use safepoint_control::ControlError;
+use safepoint_control::pass::{
+    ClaimedLine, Passage, PerformedLine, ReachRecord, RefusedTarget, ShellLine,
+};
+use safepoint_fence::Listener;
+use safepoint_model::{ActionId, SessionId};
+
+use super::passing::{Flags, Room};
+use super::run::{Broker, BrokerClient, Keeper};
+use crate::context::Context;
+use crate::detach;
+use crate::error::CliError;
+
+pub(crate) use client_shell::{Text, with_command_word};
+
+/// Arguments of `perform`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The action that was let through, or the session of a line that only calls `safepoint`
+    name: String,
+    /// The shell and its line
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// So many refusals are told to whoever reads the output; the record has more.
+const MAX_REFUSALS_TOLD: usize = 10;
+
+/// Whether a line was judged.
+enum Judged {
+    /// It was.
+    Yes(ClaimedLine),
+    /// It was not, and may change nothing.
+    No,
+}
+
+pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, CliError> {
+    let [_, flag, line] = arguments.command.as_slice() else {
+        return Err(not_ours());
+    };
+    if flag != "-c" {
+        return Err(not_ours());
+    }
+    let room = Room::open(context, &Flags::of_hook(false))?;
+    let shell = shell_named("bash");
+    let shell_line = ShellLine {
+        shell: &shell,
+        text: OsStr::new(line),
+        without: detach::VARIABLE,
+    };
+    if let Ok(session) = arguments.name.parse::<SessionId>() {
+        let agent = context.environment.text("SAFEPOINT_AGENT");
+        let client = BrokerClient {
+            session,
+            agent: agent.unwrap_or_else(|| "1".to_owned()),
+            root: room.workspace.root.clone(),
+            since: None,
+            mode: None,
+            keeper: Keeper::Perform,
+        };
+        return perform(context, &room, client, &shell_line, Judged::No);
+    }
+    let action: ActionId = arguments.name.parse().map_err(|_| not_ours())?;
+    let claimed = room.control.claim_line(&action, line)?;
+    let client = broker_client(&claimed);
+    perform(context, &room, client, &shell_line, Judged::Yes(claimed))
+}
+
+fn not_ours() -> CliError {
+    CliError::Invalid {
+        message: "that is not a line that was let through".into(),
+        suggestion: "only a hook starts this",
+    }
+}
+
+fn broker_client(claimed: &ClaimedLine) -> BrokerClient {
+    BrokerClient {
+        session: claimed.session_id().clone(),
+        agent: claimed.client().unwrap_or("1").to_owned(),
+        root: claimed.workspace().to_owned(),
+        // A person edits beside it: what nobody has told of yet may be theirs.
+        since: None,
+        mode: None,
+        keeper: Keeper::Perform,
+    }
+}
+
+/// Runs a line behind the fence, and says what it was refused.
+fn perform(
+    context: &mut Context,
+    room: &Room,
+    client: BrokerClient,
+    line: &ShellLine<'_>,
+    judged: Judged,
+) -> Result<u8, CliError> {
+    let passage = room.passage();
+    let session = client.session.clone();
+    let broker = Broker::new(context, client);
+    let work = |passage: &Passage<'_>, socket: Option<&Path>| match judged {
+        Judged::Yes(claimed) => passage.perform(claimed, line, socket),
+        Judged::No => passage.perform_unjudged(&session, line, socket),
+    };
+    // Through this socket the line calls `safepoint`. Without it the line runs all the same.
+    let performed: Result<PerformedLine, ControlError> =
+        match Listener::bind(&context.paths.runtime) {
+            Ok(listener) => broker.serve_during(&listener, |socket| work(&passage, Some(socket))),
+            Err(error) => {
+                let message = format!("`safepoint` does not work inside this line: {error}");
+                context.console.warn(&message);
+                work(&passage, None)
+            }
+        };
+    let mut performed = performed?;
+    for refusal in refusals_in_words(&performed.record) {
+        context.console.warn(&refusal);
+    }
+    if let Some(supervisor) = performed.supervisor.take() {
+        detach::keep(supervisor);
+    }
+    context.console.flush()?;
+    Ok(performed.code)
+}
+
+/// What was refused inside the fence, and how to ask for it: the agent reads this after the
+/// output of its line.
+pub(crate) fn refusals_in_words(record: &ReachRecord) -> Vec<String> {
+    let refused = record.refused.iter().take(MAX_REFUSALS_TOLD);
+    let mut lines: Vec<String> = refused.map(refusal_in_words).collect();
+    if let more @ 1.. = record.refused.len().saturating_sub(MAX_REFUSALS_TOLD) {
+        lines.push(format!("Safepoint's fence refused {more} more"));
+    }
+    lines
+}
+
+fn refusal_in_words(refused: &RefusedTarget) -> String {
+    let target = safepoint_model::text::line(&refused.target).text;
+    let what = match target.is_empty() {
+        true => format!("the system call `{}`", refused.action),
+        false => format!("{} {target}", refused.action),
+    };
+    match &refused.hold_id {
+        // How to approve it is no business of the agent's.
+        Some(hold) => format!(
+            "Safepoint's fence refused {what}. A person can allow it: it waits for them as {hold}; run the same again after that"
+        ),
+        None => format!("Safepoint's fence refused {what}"),
+    }
+}
+
+/// A shell of the system, or `sh`.
+fn shell_named(name: &str) -> PathBuf {
+    let places = ["/bin", "/usr/bin", "/usr/local/bin"];
+    let found = places.iter().map(|place| Path::new(place).join(name));
+    found
+        .into_iter()
+        .find(|shell| shell.exists())
+        .unwrap_or_else(|| "/bin/sh".into())
+}
