@@ -3,6 +3,7 @@
 //! Whatever is read here can be exchanged a moment later. So it is copied once, and what is done
 //! on behalf of the caller uses the copy.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{IoSlice, IoSliceMut};
@@ -10,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -31,6 +33,21 @@ const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsign
 pub(super) struct Caller<'a> {
     pub(super) notification: &'a Notification,
     pub(super) listener: &'a Listener,
+    pub(super) threads: &'a ThreadCache,
+}
+
+/// Handles of the threads that have called. A handle stays with its thread, whoever gets the
+/// number later.
+#[derive(Debug, Default)]
+pub(super) struct ThreadCache(Mutex<HashMap<u32, Arc<OwnedFd>>>);
+
+/// More threads are not remembered at once.
+const MAX_THREADS: usize = 64;
+
+impl ThreadCache {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<OwnedFd>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Caller<'_> {
@@ -172,15 +189,34 @@ impl Caller<'_> {
         if number < 0 {
             return Err(Errno::BADF);
         }
-        let thread = self.notification.thread().cast_signed();
-        let pid = Pid::from_raw(thread).ok_or(Errno::SRCH)?;
-        let process = match pidfd_open(pid, THREAD) {
+        let thread = self.notification.thread();
+        let known = self.threads.lock().get(&thread).map(Arc::clone);
+        let take = |handle: Arc<OwnedFd>| pidfd_getfd(handle, number, PidfdGetfdFlags::empty());
+        let taken = match known.map(take) {
+            // Another thread has the number by now.
+            None | Some(Err(Errno::SRCH)) => take(self.open_thread()?),
+            Some(other) => other,
+        }?;
+        self.confirm()?;
+        Ok(taken)
+    }
+
+    fn open_thread(&self) -> Result<Arc<OwnedFd>, Errno> {
+        let thread = self.notification.thread();
+        let pid = Pid::from_raw(thread.cast_signed()).ok_or(Errno::SRCH)?;
+        let handle = match pidfd_open(pid, THREAD) {
             Err(Errno::INVAL) => pidfd_open(self.process()?, PidfdFlags::empty()),
             other => other,
         }?;
-        let taken = pidfd_getfd(process, number, PidfdGetfdFlags::empty())?;
+        // While it waits, the number is its own.
         self.confirm()?;
-        Ok(taken)
+        let handle = Arc::new(handle);
+        let mut known = self.threads.lock();
+        if known.len() == MAX_THREADS {
+            known.clear();
+        }
+        known.insert(thread, Arc::clone(&handle));
+        Ok(handle)
     }
 
     /// The process that the thread belongs to.

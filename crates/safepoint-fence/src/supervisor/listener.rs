@@ -3,15 +3,19 @@
 //! This is the only module that uses the library for seccomp.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use seccompy::{FilterWithListenerFlags, ReceiveNotificationError, SeccompNotif};
 
 /// Calls of the threads behind one filter.
 #[derive(Debug)]
-pub(super) struct Listener(OwnedFd);
+pub(super) struct Listener {
+    descriptor: OwnedFd,
+    /// Whether waiting for a call ends when nobody is left (Linux 6.11).
+    notices_end: bool,
+}
 
 /// A call that waits for its answer.
 #[derive(Debug, Clone, Copy)]
@@ -73,43 +77,54 @@ impl Listener {
             ignore_non_fatal_signals: true,
             ..FilterWithListenerFlags::default()
         };
-        seccompy::set_filter_with_listener(flags, program)
-            .map(Self)
-            .map_err(io::Error::other)
+        let descriptor =
+            seccompy::set_filter_with_listener(flags, program).map_err(io::Error::other)?;
+        Ok(Self {
+            descriptor,
+            notices_end: kernel() >= Some((6, 11)),
+        })
     }
 
     /// Blocks until there is a call. `None` when nobody is left behind the filter.
     pub(super) fn next(&self) -> io::Result<Option<Notification>> {
         loop {
-            let mut events = [PollFd::new(&self.0, PollFlags::IN)];
-            match poll(&mut events, None) {
+            if !self.notices_end && self.is_unused(None)? {
+                return Ok(None);
+            }
+            match seccompy::receive_notification(self.descriptor.as_raw_fd()) {
+                Ok(notification) => return Ok(Some(Notification(notification))),
+                Err(ReceiveNotificationError::Unknown(libc::EINTR)) => {}
+                // The caller was killed meanwhile, or there is none any more.
+                Err(ReceiveNotificationError::Interrupted) => {
+                    if self.is_unused(Some(&Timespec::default()))? {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+
+    /// Waits for a call, or for the end of the last caller, and says if it was that.
+    fn is_unused(&self, patience: Option<&Timespec>) -> io::Result<bool> {
+        loop {
+            let mut events = [PollFd::new(&self.descriptor, PollFlags::IN)];
+            match poll(&mut events, patience) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
             let [event] = events;
-            if event.revents().contains(PollFlags::IN) {
-                match seccompy::receive_notification(self.0.as_raw_fd()) {
-                    Ok(notification) => return Ok(Some(Notification(notification))),
-                    // The caller was killed meanwhile.
-                    Err(
-                        ReceiveNotificationError::Interrupted
-                        | ReceiveNotificationError::Unknown(libc::EINTR),
-                    ) => {}
-                    Err(error) => return Err(io::Error::other(error)),
-                }
-            } else if event
-                .revents()
-                .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
-            {
-                return Ok(None);
-            }
+            let is_over = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+            return Ok(
+                !event.revents().contains(PollFlags::IN) && event.revents().intersects(is_over)
+            );
         }
     }
 
     /// Whether the caller still waits: its number has not been given to another thread.
     pub(super) fn is_waiting(&self, notification: &Notification) -> bool {
-        seccompy::check_validity(self.0.as_raw_fd(), &notification.0).unwrap_or(false)
+        seccompy::check_validity(self.descriptor.as_raw_fd(), &notification.0).unwrap_or(false)
     }
 
     /// Lets the caller go on. Where it has died meanwhile nobody hears the answer.
@@ -124,12 +139,13 @@ impl Listener {
                 seccompy::fail_syscall(notification, number)
             }
         };
-        let _ = seccompy::send_response(self.0.as_raw_fd(), response);
+        let _ = seccompy::send_response(self.descriptor.as_raw_fd(), response);
     }
 }
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+/// The version of the kernel.
+fn kernel() -> Option<(u32, u32)> {
+    let name = rustix::system::uname();
+    let mut parts = name.release().to_str().ok()?.split(['.', '-', '+']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat,
-    fstat, removexattr, setxattr, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chmodat,
+    chownat, fchmod, fchown, fcntl_getfl, fstat, futimens, removexattr, setxattr, utimensat,
 };
 use rustix::io::Errno;
 
@@ -51,12 +51,60 @@ enum By {
 }
 
 /// Does a call on behalf of the caller. `None` for one that changes no metadata.
-pub(super) fn change(caller: &Caller<'_>, places: &Places, watch: &Watch) -> Option<Answer> {
+pub(super) fn change(
+    caller: &Caller<'_>,
+    places: &Places,
+    own_streams: &[(u64, u64)],
+    watch: &Watch,
+) -> Option<Answer> {
+    if let Some(done) = change_written(caller, own_streams) {
+        return Some(done.map(|()| 0).into());
+    }
     let done = match wanted(caller)? {
         Ok((target, change)) => apply(caller, &target, &change, places, watch),
         Err(error) => Err(error),
     };
     Some(done.map(|()| 0).into())
+}
+
+/// The common case: a file that the caller has open for writing. Landlock has let it be opened, and
+/// it was recorded then, so only what was open from the start is looked at more closely.
+fn change_written(caller: &Caller<'_>, own_streams: &[(u64, u64)]) -> Option<Result<(), Errno>> {
+    let call = caller.notification.call();
+    let is_open = matches!(call, libc::SYS_fchmod | libc::SYS_fchown)
+        || call == libc::SYS_utimensat && caller.argument(1) == 0;
+    if !is_open {
+        return None;
+    }
+    let file = caller.take(caller.int(0)).ok()?;
+    let flags = fcntl_getfl(&file).ok()?;
+    let is_written =
+        flags.intersects(OFlags::WRONLY | OFlags::RDWR) && !flags.contains(OFlags::PATH);
+    let status = fstat(&file).ok()?;
+    if !is_written
+        || own_streams.contains(&(status.st_dev, status.st_ino))
+        || FileType::from_raw_mode(status.st_mode) != FileType::RegularFile
+        || !caller.has_our_rights()
+    {
+        return None;
+    }
+    let change = match call {
+        libc::SYS_fchmod => fchmod(
+            &file,
+            Mode::from_raw_mode(caller.notification.unsigned(1) & 0o7777),
+        ),
+        libc::SYS_fchown => {
+            let id = |index| caller.notification.unsigned(index);
+            let user = (id(1) != u32::MAX).then(|| Uid::from_raw(id(1)));
+            let group = (id(2) != u32::MAX).then(|| Gid::from_raw(id(2)));
+            fchown(&file, user, group)
+        }
+        _ => times(caller).and_then(|times| {
+            caller.confirm()?;
+            futimens(&file, &times)
+        }),
+    };
+    Some(change)
 }
 
 type Wanted = Result<(Target, Change), Errno>;
@@ -177,19 +225,24 @@ fn at(caller: &Caller<'_>, directory: i32, text: usize, flags: i32) -> Result<Ta
 }
 
 fn times_at(caller: &Caller<'_>) -> Wanted {
-    let times = match caller.argument(2) {
-        0 => now(),
-        address => {
-            let bytes = caller.bytes(address, 32)?;
-            let [a, b, c, d] = numbers(&bytes);
-            timestamps(a, b, c, d)
-        }
-    };
+    let times = times(caller)?;
     let target = match caller.argument(1) {
         0 => opened(caller, caller.int(0)),
         _ => at(caller, caller.int(0), 1, caller.int(3)),
     };
     Ok((target?, Change::Times(times)))
+}
+
+/// The times that `utimensat` is given.
+fn times(caller: &Caller<'_>) -> Result<Timestamps, Errno> {
+    match caller.argument(2) {
+        0 => Ok(now()),
+        address => {
+            let bytes = caller.bytes(address, 32)?;
+            let [a, b, c, d] = numbers(&bytes);
+            Ok(timestamps(a, b, c, d))
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

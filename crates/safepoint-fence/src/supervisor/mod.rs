@@ -43,8 +43,9 @@ use std::thread;
 
 use rustix::io::Errno;
 
-use caller::Caller;
+use caller::{Caller, ThreadCache};
 use listener::{Answer, Listener, Notification};
+use places::DirectoryCache;
 use reach::Reach;
 use send::{Patience, Sent};
 use watch::Watch;
@@ -103,6 +104,9 @@ impl SupervisorThread {
         let desk = Arc::new(Desk {
             listener: Listener::install(&filter::program(self.network))?,
             places: self.places,
+            directories: DirectoryCache::default(),
+            threads: ThreadCache::default(),
+            own_streams: own_streams(),
             reach: self.reach,
             watch: self.watch,
             is_over: Mutex::new(false),
@@ -120,6 +124,9 @@ impl SupervisorThread {
 struct Desk {
     listener: Listener,
     places: Places,
+    directories: DirectoryCache,
+    threads: ThreadCache,
+    own_streams: Vec<(u64, u64)>,
     reach: Reach,
     watch: Arc<Watch>,
     is_over: Mutex<bool>,
@@ -155,6 +162,18 @@ impl Supervisor {
     }
 }
 
+/// The files that this process has as its standard streams: what it starts has them too, open
+/// for writing wherever they lie.
+fn own_streams() -> Vec<(u64, u64)> {
+    let streams = [
+        rustix::fs::fstat(io::stdin()),
+        rustix::fs::fstat(io::stdout()),
+        rustix::fs::fstat(io::stderr()),
+    ];
+    let known = streams.into_iter().flatten();
+    known.map(|it| (it.st_dev, it.st_ino)).collect()
+}
+
 impl Desk {
     fn lock(&self) -> std::sync::MutexGuard<'_, bool> {
         self.is_over.lock().unwrap_or_else(PoisonError::into_inner)
@@ -185,10 +204,17 @@ impl Desk {
         let caller = Caller {
             notification,
             listener: &self.listener,
+            threads: &self.threads,
         };
         let (reach, watch, places) = (&self.reach, &self.watch, &self.places);
         if let Some(names) = writes::names(&caller) {
-            return Some(writes::record(&caller, &names, places, watch));
+            return Some(writes::record(
+                &caller,
+                &names,
+                places,
+                &self.directories,
+                watch,
+            ));
         }
         match notification.call() {
             libc::SYS_connect => self.defer(notification, |desk, caller| {
@@ -206,7 +232,13 @@ impl Desk {
                     }),
                 }
             }
-            libc::SYS_bind => Some(network::bind(&caller, reach, places, watch)),
+            libc::SYS_bind => Some(network::bind(
+                &caller,
+                reach,
+                places,
+                &self.directories,
+                watch,
+            )),
             libc::SYS_listen => Some(network::listen(&caller, reach, watch)),
             libc::SYS_socket => Some(network::socket(&caller, watch)),
             libc::SYS_clone | libc::SYS_unshare => {
@@ -214,7 +246,7 @@ impl Desk {
                 Some(Answer::Fail(Errno::PERM))
             }
             _ => {
-                let changed = metadata::change(&caller, places, watch);
+                let changed = metadata::change(&caller, places, &self.own_streams, watch);
                 Some(changed.unwrap_or(Answer::Fail(Errno::NOSYS)))
             }
         }
@@ -231,6 +263,7 @@ impl Desk {
             let caller = Caller {
                 notification: &notification,
                 listener: &desk.listener,
+                threads: &desk.threads,
             };
             match catch_unwind(AssertUnwindSafe(|| work(&desk, &caller))) {
                 Ok(answer) => desk.listener.answer(&notification, answer),

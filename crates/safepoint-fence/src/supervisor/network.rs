@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use super::Refusal;
 use super::caller::{Caller, Follow, open_path};
 use super::listener::Answer;
-use super::places::{Places, path_of, real_path};
+use super::places::{DirectoryCache, Places, path_of, real_path};
 use super::reach::{Purpose, Reach, Route};
 use super::sockets::Transport;
 use super::watch::Watch;
@@ -214,7 +214,13 @@ pub(super) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
 }
 
 /// `bind`: what the tree binds is its own.
-pub(super) fn bind(caller: &Caller<'_>, reach: &Reach, places: &Places, watch: &Watch) -> Answer {
+pub(super) fn bind(
+    caller: &Caller<'_>,
+    reach: &Reach,
+    places: &Places,
+    known: &DirectoryCache,
+    watch: &Watch,
+) -> Answer {
     let bound = caller.take(caller.int(0)).and_then(|socket| {
         reach.registry.add(fstat(&socket)?.st_ino)?;
         let bytes = address_bytes(caller, caller.argument(1), caller.argument(2) & 0xffff_ffff)?;
@@ -226,8 +232,13 @@ pub(super) fn bind(caller: &Caller<'_>, reach: &Reach, places: &Places, watch: &
             let path = bytes.get(2..).unwrap_or_default();
             let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
             if !path.is_empty()
-                && let Ok(path) =
-                    real_path(caller, libc::AT_FDCWD, OsStr::from_bytes(path), Follow::No)
+                && let Ok(path) = real_path(
+                    caller,
+                    known,
+                    libc::AT_FDCWD,
+                    OsStr::from_bytes(path),
+                    Follow::No,
+                )
                 && !note(path, false, places, watch)
             {
                 return Answer::Fail(Errno::ACCESS);

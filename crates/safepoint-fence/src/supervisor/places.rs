@@ -1,9 +1,11 @@
 //! Where a supervised tree may write, and what a path of it really names.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat, readlinkat};
 use rustix::io::Errno;
@@ -12,6 +14,9 @@ use super::caller::{Caller, Follow, open_path};
 
 /// Links at the end of a path that are followed one after another.
 const MAX_LINKS: usize = 16;
+
+/// More directories are not remembered at once.
+const MAX_DIRECTORIES: usize = 4096;
 
 /// Places where nothing is kept: what is opened there for writing is of no interest.
 const NOT_KEPT: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -50,35 +55,76 @@ pub(super) fn is_own(path: &Path) -> bool {
     }
 }
 
+/// Directories whose real paths are known. Only calls that move, remove or link something can
+/// change them: the list is emptied then.
+#[derive(Debug, Default)]
+pub(super) struct DirectoryCache(Mutex<HashMap<PathBuf, PathBuf>>);
+
+impl DirectoryCache {
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, PathBuf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn real(&self, directory: PathBuf) -> Result<PathBuf, Errno> {
+        if let Some(real) = self.lock().get(&directory) {
+            return Ok(real.clone());
+        }
+        let real = path_of(&open_path(&directory, Follow::Yes)?)?;
+        let mut known = self.lock();
+        if known.len() == MAX_DIRECTORIES {
+            known.clear();
+        }
+        known.insert(directory, real.clone());
+        Ok(real)
+    }
+}
+
 /// The absolute path, without links, of what a call names. What is not there yet is named by its
 /// directory.
 pub(super) fn real_path(
     caller: &Caller<'_>,
+    known: &DirectoryCache,
     directory: i32,
     path: &OsStr,
     follow: Follow,
 ) -> Result<PathBuf, Errno> {
     let mut place = caller.locate(directory, path);
+    if !path.as_bytes().starts_with(b"/") {
+        let start = caller.locate(directory, OsStr::new(""));
+        let start = PathBuf::from(OsString::from_vec(
+            readlinkat(CWD, start, Vec::new())?.into_bytes(),
+        ));
+        if !start.is_absolute() {
+            return Err(Errno::NOTDIR);
+        }
+        place = start.join(path);
+    }
     for _ in 0..MAX_LINKS {
         let Some(name) = last_name(place.as_os_str()) else {
             return path_of(&open_path(&place, Follow::Yes)?);
         };
-        let parent = parent_of(place.as_os_str(), &name);
-        let parent = open_path(Path::new(&parent), Follow::Yes)?;
-        let real = path_of(&parent)?.join(&name);
+        let parent = PathBuf::from(parent_of(place.as_os_str(), &name));
+        let is_of_kernel = parent.starts_with("/proc");
+        let real = match is_of_kernel {
+            true => path_of(&open_path(&parent, Follow::Yes)?)?,
+            false => known.real(parent)?,
+        };
+        let real = real.join(&name);
         if follow == Follow::No {
             return Ok(real);
         }
-        match readlinkat(&parent, &name, Vec::new()) {
+        match readlinkat(CWD, &real, Vec::new()) {
+            // Links of the kernel, such as those of descriptors, lead where no path does.
+            Ok(_) if is_of_kernel => return path_of(&open_path(&place, Follow::Yes)?),
             Ok(target) => {
                 let target = OsString::from_vec(target.into_bytes());
-                // Links of the kernel, such as those of descriptors, lead where no path does.
-                if real.starts_with("/proc") {
-                    return path_of(&open_path(&place, Follow::Yes)?);
-                }
                 place = match target.as_bytes().starts_with(b"/") {
                     true => caller.locate(libc::AT_FDCWD, &target),
-                    false => path_of(&parent)?.join(target),
+                    false => real.with_file_name(target),
                 };
             }
             Err(Errno::INVAL | Errno::NOENT) => return Ok(real),

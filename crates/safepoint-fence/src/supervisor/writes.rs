@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::Refusal;
 use super::caller::{Caller, Follow};
 use super::listener::Answer;
-use super::places::{Places, is_kept, is_own, real_path};
+use super::places::{DirectoryCache, Places, is_kept, is_own, real_path};
 use super::watch::Watch;
 
 /// A name in a call: the descriptor it starts from, and where its text lies.
@@ -84,6 +84,25 @@ fn old_names(_: i64, _: Follow) -> Option<Vec<NameArgument>> {
     None
 }
 
+/// Whether a call may change what the path of another file means.
+fn changes_directories(call: i64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(
+        call,
+        libc::SYS_rename | libc::SYS_rmdir | libc::SYS_symlink | libc::SYS_link
+    ) {
+        return true;
+    }
+    matches!(
+        call,
+        libc::SYS_renameat
+            | libc::SYS_renameat2
+            | libc::SYS_unlinkat
+            | libc::SYS_symlinkat
+            | libc::SYS_linkat
+    )
+}
+
 /// Whether a call may move or remove a directory with all that is beneath it.
 fn moves_trees(call: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -98,15 +117,17 @@ pub(super) fn record(
     caller: &Caller<'_>,
     names: &[NameArgument],
     places: &Places,
+    known: &DirectoryCache,
     watch: &Watch,
 ) -> Answer {
+    let call = caller.notification.call();
     let mut paths = Vec::new();
     for name in names {
         let directory = name.directory.map_or(libc::AT_FDCWD, |it| caller.int(it));
         let path = caller.path(caller.argument(name.text));
         let path = path.and_then(|path| match is_nothing(&path) {
             true => Err(Errno::FAULT),
-            false => real_path(caller, directory, &path, name.follow),
+            false => real_path(caller, known, directory, &path, name.follow),
         });
         match path {
             Ok(path) => paths.push(path),
@@ -115,8 +136,10 @@ pub(super) fn record(
         }
     }
     // What is moved as a whole is written as a whole, where it was and where it will be.
-    let is_tree =
-        moves_trees(caller.notification.call()) && paths.iter().any(|it| is_directory(it));
+    if changes_directories(call) {
+        known.clear();
+    }
+    let is_tree = moves_trees(call) && paths.iter().any(|it| is_directory(it));
     for path in paths {
         if !note(path, is_tree, places, watch) {
             return Answer::Fail(Errno::ACCESS);
