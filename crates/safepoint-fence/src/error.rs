@@ -29,6 +29,9 @@ pub enum FenceError {
     /// The kernel took the rules, but does not hold all of them.
     #[error("the kernel does not hold all rules of the fence, so nothing was started")]
     NotHeld,
+    /// The kernel did not let the process be supervised.
+    #[error("the kernel does not let what starts here be supervised, so nothing was started")]
+    Supervisor(#[source] io::Error),
     /// The thread that starts the process could not be started, or died.
     #[error("cannot start the thread that fences `{}`", program.display())]
     Thread {

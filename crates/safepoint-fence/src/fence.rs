@@ -14,7 +14,9 @@ use std::thread;
 use crate::FenceError;
 use crate::carve::{Hidden, existing};
 use crate::kernel::{Abilities, Rules};
-use crate::supervisor::{Gate, Supervision, Supervisor};
+use crate::supervisor::{
+    Gate, NetworkAccess, Places, Supervision, Supervisor, SupervisorThread, SystemLookup,
+};
 
 /// Devices that programs write to although nothing is kept there.
 const DEVICES: [&str; 5] = [
@@ -42,6 +44,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 
 const NO_LANDLOCK: &str =
     "this kernel has no Landlock (Linux 5.13 has), or it is not among its `lsm=` modules";
+
+const NO_SUPERVISOR: &str = "the network, sockets with a path and metadata outside are open (seccomp notification, Linux 5.0, closes them)";
 
 /// Where a process tree may write, and what it may not even read.
 #[derive(Debug, Clone)]
@@ -144,10 +148,16 @@ pub fn strength() -> Strength {
 }
 
 fn strength_of(abilities: Option<&Abilities>) -> Strength {
-    match abilities {
-        None => Strength::None(NO_LANDLOCK.to_owned()),
-        Some(abilities) if abilities.missing.is_empty() => Strength::Full,
-        Some(abilities) => Strength::Partial(abilities.missing.join("; ")),
+    let Some(abilities) = abilities else {
+        return Strength::None(NO_LANDLOCK.to_owned());
+    };
+    let mut missing = abilities.missing.clone();
+    if !Supervisor::is_possible() {
+        missing.push(NO_SUPERVISOR);
+    }
+    match missing.is_empty() {
+        true => Strength::Full,
+        false => Strength::Partial(missing.join("; ")),
     }
 }
 
@@ -181,25 +191,44 @@ impl Fence {
         &self,
         command: Command,
         abilities: Option<Abilities>,
-        _gate: Option<Arc<dyn Gate>>,
+        gate: Option<Arc<dyn Gate>>,
     ) -> Result<FencedChild, FenceError> {
-        let mut strength = strength_of(abilities.as_ref());
-        if self.supervision.is_some() {
-            let missing = "there is no supervisor yet: the network, sockets with a path and metadata outside are open";
-            strength = match strength {
-                Strength::Full => Strength::Partial(missing.to_owned()),
-                Strength::Partial(others) => Strength::Partial(format!("{others}; {missing}")),
-                none => none,
-            };
-        }
-        let rules = match abilities {
-            Some(abilities) => Some(self.rules(&abilities)?),
+        let strength = strength_of(abilities.as_ref());
+        let rules = match &abilities {
+            Some(abilities) => Some(self.rules(abilities)?),
             None => None,
         };
+        let is_supervised = rules.is_some() && Supervisor::is_possible();
+        let supervision = self.supervision.as_ref().filter(|_| is_supervised);
+        let supervisor = match supervision {
+            Some(supervision) => {
+                let (rules, lookup) = (supervision.clone(), Box::new(SystemLookup));
+                let thread = SupervisorThread::start(rules, self.places()?, gate, lookup);
+                Some(thread.map_err(FenceError::Supervisor)?)
+            }
+            None => None,
+        };
+        let (child, supervisor) = start(command, rules, supervisor)?;
         Ok(FencedChild {
-            child: start(command, rules)?,
+            child,
             strength,
-            supervisor: None,
+            supervisor,
+        })
+    }
+
+    /// Where a supervised process may write, as the rules say it too.
+    fn places(&self) -> Result<Places, FenceError> {
+        let mut writable = self.existing()?;
+        let devices = DEVICES.iter().map(PathBuf::from);
+        let devices = devices.chain(self.terminals.paths());
+        for path in devices.chain([PathBuf::from(SHARED_MEMORY)]) {
+            writable.extend(existing(&path)?);
+        }
+        let hidden = self.hidden.iter();
+        let hidden = hidden.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        Ok(Places {
+            writable,
+            hidden: hidden.collect(),
         })
     }
 
@@ -219,7 +248,8 @@ impl Fence {
     }
 
     fn rules(&self, abilities: &Abilities) -> Result<Rules, FenceError> {
-        let mut rules = abilities.rules()?;
+        let network = self.supervision.as_ref().map(|it| it.network);
+        let mut rules = abilities.rules(network.unwrap_or(NetworkAccess::Open))?;
         let hidden = Hidden::new(&self.hidden)?;
         let writable = self.existing()?;
         let root = Path::new("/");
@@ -268,16 +298,25 @@ impl Fence {
 }
 
 /// Starts a process from a thread that is restricted first.
-fn start(mut command: Command, rules: Option<Rules>) -> Result<Child, FenceError> {
+fn start(
+    mut command: Command,
+    rules: Option<Rules>,
+    supervisor: Option<SupervisorThread>,
+) -> Result<(Child, Option<Supervisor>), FenceError> {
     let program = command.get_program().to_owned();
     let fenced = move || {
         if let Some(rules) = rules {
             rules.restrict_this_thread()?;
         }
-        command.spawn().map_err(|source| FenceError::Start {
+        let supervisor = supervisor
+            .map(SupervisorThread::supervise_this_thread)
+            .transpose()
+            .map_err(FenceError::Supervisor)?;
+        let child = command.spawn().map_err(|source| FenceError::Start {
             program: command.get_program().to_owned(),
             source,
-        })
+        })?;
+        Ok((child, supervisor))
     };
     let failed = |source| FenceError::Thread { program, source };
     let name = "fence".to_owned();

@@ -6,12 +6,13 @@
 use std::os::fd::AsFd;
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::fs::FileType;
 
 use crate::FenceError;
+use crate::supervisor::NetworkAccess;
 
 /// What is lost where a kernel does not know a right, oldest right first.
 const LATER_RIGHTS: [(AccessFs, &str); 3] = [
@@ -37,6 +38,8 @@ const NO_SCOPES: &str = "processes outside can be signalled (Linux 6.12 prevents
 pub(crate) struct Abilities {
     rights: BitFlags<AccessFs>,
     scopes: BitFlags<Scope>,
+    /// Connections over TCP, which the supervisor makes in the place of who is inside.
+    network: BitFlags<AccessNet>,
     /// What a full fence holds and this one does not.
     pub(crate) missing: Vec<&'static str>,
 }
@@ -63,9 +66,15 @@ impl Abilities {
             scopes = BitFlags::EMPTY;
             missing.push(NO_SCOPES);
         }
+        // Below the supervisor: it is not missed where the kernel has it not.
+        let mut network = AccessNet::ConnectTcp.into();
+        if ruleset_of(rights, scopes, network).is_err() {
+            network = BitFlags::EMPTY;
+        }
         Some(Self {
             rights,
             scopes,
+            network,
             missing,
         })
     }
@@ -92,8 +101,12 @@ impl Abilities {
     }
 
     /// Rules that allow nothing yet.
-    pub(crate) fn rules(&self) -> Result<Rules, FenceError> {
-        let ruleset = ruleset(self.rights, self.scopes).map_err(FenceError::Rules)?;
+    pub(crate) fn rules(&self, network: NetworkAccess) -> Result<Rules, FenceError> {
+        let network = match network {
+            NetworkAccess::Closed => self.network,
+            NetworkAccess::Open => BitFlags::EMPTY,
+        };
+        let ruleset = ruleset_of(self.rights, self.scopes, network).map_err(FenceError::Rules)?;
         Ok(Rules { ruleset })
     }
 
@@ -114,15 +127,25 @@ fn ruleset(
     rights: BitFlags<AccessFs>,
     scopes: BitFlags<Scope>,
 ) -> Result<RulesetCreated, RulesetError> {
-    let ruleset = Ruleset::default()
+    ruleset_of(rights, scopes, BitFlags::EMPTY)
+}
+
+fn ruleset_of(
+    rights: BitFlags<AccessFs>,
+    scopes: BitFlags<Scope>,
+    network: BitFlags<AccessNet>,
+) -> Result<RulesetCreated, RulesetError> {
+    let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(rights)?;
-    // An empty set of scopes is an error to the library.
-    if scopes.is_empty() {
-        ruleset.create()
-    } else {
-        ruleset.scope(scopes)?.create()
+    // Empty sets are an error to the library.
+    if !network.is_empty() {
+        ruleset = ruleset.handle_access(network)?;
     }
+    if !scopes.is_empty() {
+        ruleset = ruleset.scope(scopes)?;
+    }
+    ruleset.create()
 }
 
 /// Rules that are being put together.

@@ -2,40 +2,277 @@
 //! a path, metadata of files outside, and the record of who wrote what.
 //!
 //! ```text
-//! rule, address ─ what may be reached
-//! observation ─── what was seen
+//! filter ────────── which calls are handed over, which are closed
+//! listener ──────── the kernel's side: calls and their answers
+//! caller, places ── whose call it is, and what its paths and descriptors really are
+//! writes ────────── recorded, then the kernel goes on: Landlock holds them
+//! metadata ──────── done on behalf of the caller
+//! network, send ─── done on behalf of the caller, where `reach` allows it
+//! reach, names, dns, sockets, registry ── what may be reached, and what is the session's own
+//! watch ─────────── what was seen
 //! ```
 //!
 //! The supervisor never makes a decision that the rules do not make, and it never
 //! lets the kernel go on with a call whose arguments lie in memory that the
 //! caller can still change, unless Landlock holds that call too.
 
-#[allow(dead_code, reason = "its callers come with the filter")]
 mod address;
+mod caller;
+mod dns;
+mod filter;
 mod gate;
+mod listener;
+mod metadata;
+mod names;
+mod network;
 mod observation;
+mod places;
+mod reach;
+mod registry;
 mod rule;
+mod send;
+mod sockets;
+mod watch;
+mod writes;
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+use rustix::io::Errno;
+
+use caller::{Caller, ThreadCache};
+use listener::{Answer, Listener, Notification};
+use places::DirectoryCache;
+use reach::Reach;
+use send::{Patience, Sent};
+use watch::Watch;
 
 pub use gate::Gate;
+pub(crate) use names::{Lookup, SystemLookup};
 pub use observation::{Observation, Refusal, Writes};
+pub(crate) use places::Places;
 pub use rule::{HostRule, HostRuleError, NetworkAccess, Supervision};
 
 /// Watches over a process tree, from threads of this process. It stands as long
 /// as this process does: when that ends, supervised calls fail with `ENOSYS`.
 #[derive(Debug)]
-pub struct Supervisor {}
+pub struct Supervisor {
+    desk: Arc<Desk>,
+}
+
+/// A thread that will answer calls. It is started before anything is restricted: what it does on
+/// behalf of others needs the rights of this process.
+#[derive(Debug)]
+pub(crate) struct SupervisorThread {
+    desk: SyncSender<Arc<Desk>>,
+    watch: Arc<Watch>,
+    reach: Reach,
+    places: Places,
+    network: NetworkAccess,
+}
+
+impl SupervisorThread {
+    pub(crate) fn start(
+        supervision: Supervision,
+        places: Places,
+        gate: Option<Arc<dyn Gate>>,
+        lookup: Box<dyn Lookup>,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = sync_channel::<Arc<Desk>>(1);
+        thread::Builder::new()
+            .name("supervisor".to_owned())
+            .spawn(move || {
+                if let Ok(desk) = receiver.recv() {
+                    desk.serve();
+                }
+            })?;
+        let watch = Arc::new(Watch::new(gate));
+        Ok(Self {
+            desk: sender,
+            network: supervision.network,
+            reach: Reach::new(supervision, lookup, Arc::clone(&watch)),
+            watch,
+            places,
+        })
+    }
+
+    /// Puts the calling thread, and every process that it starts, under supervision.
+    pub(crate) fn supervise_this_thread(self) -> io::Result<Supervisor> {
+        let desk = Arc::new(Desk {
+            listener: Listener::install(&filter::program(self.network))?,
+            places: self.places,
+            directories: DirectoryCache::default(),
+            threads: ThreadCache::default(),
+            own_streams: own_streams(),
+            reach: self.reach,
+            watch: self.watch,
+            is_over: Mutex::new(false),
+            over: Condvar::new(),
+        });
+        self.desk
+            .send(Arc::clone(&desk))
+            .map_err(|_| io::Error::other("nobody answers supervised calls"))?;
+        Ok(Supervisor { desk })
+    }
+}
+
+/// Where the calls of one supervised tree are answered.
+#[derive(Debug)]
+struct Desk {
+    listener: Listener,
+    places: Places,
+    directories: DirectoryCache,
+    threads: ThreadCache,
+    own_streams: Vec<(u64, u64)>,
+    reach: Reach,
+    watch: Arc<Watch>,
+    is_over: Mutex<bool>,
+    over: Condvar,
+}
 
 impl Supervisor {
+    /// Whether this kernel hands calls over. Nothing is restricted by asking.
+    pub(crate) fn is_possible() -> bool {
+        seccompy::is_action_available(seccompy::FilterAction::UserNotif).unwrap_or(false)
+    }
+
     /// What was seen so far.
     pub fn observe(&self) -> Observation {
-        Observation::default()
+        self.desk.watch.seen()
     }
 
     /// Does any process still live behind the filter?
     pub fn is_in_use(&self) -> bool {
-        false
+        !*self.desk.lock()
     }
 
     /// Blocks until the last process behind the filter is gone.
-    pub fn wait_until_unused(&self) {}
+    pub fn wait_until_unused(&self) {
+        let mut is_over = self.desk.lock();
+        while !*is_over {
+            is_over = self
+                .desk
+                .over
+                .wait(is_over)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The files that this process has as its standard streams: what it starts has them too, open
+/// for writing wherever they lie.
+fn own_streams() -> Vec<(u64, u64)> {
+    let streams = [
+        rustix::fs::fstat(io::stdin()),
+        rustix::fs::fstat(io::stdout()),
+        rustix::fs::fstat(io::stderr()),
+    ];
+    let known = streams.into_iter().flatten();
+    known.map(|it| (it.st_dev, it.st_ino)).collect()
+}
+
+impl Desk {
+    fn lock(&self) -> std::sync::MutexGuard<'_, bool> {
+        self.is_over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(self: &Arc<Self>) {
+        while let Ok(Some(notification)) = self.listener.next() {
+            let handled = catch_unwind(AssertUnwindSafe(|| self.handle(&notification)));
+            match handled {
+                Ok(Some(answer)) => self.listener.answer(&notification, answer),
+                Ok(None) => {}
+                Err(_) => self.fail(&notification),
+            }
+        }
+        *self.lock() = true;
+        self.over.notify_all();
+    }
+
+    /// An error of ours is a refusal, and what it may have hidden is not known.
+    fn fail(&self, notification: &Notification) {
+        self.watch.lose_track();
+        self.listener
+            .answer(notification, Answer::Fail(Errno::PERM));
+    }
+
+    /// Answers a call, or leaves that to a thread that can wait.
+    fn handle(self: &Arc<Self>, notification: &Notification) -> Option<Answer> {
+        let caller = Caller {
+            notification,
+            listener: &self.listener,
+            threads: &self.threads,
+        };
+        let (reach, watch, places) = (&self.reach, &self.watch, &self.places);
+        if let Some(names) = writes::names(&caller) {
+            return Some(writes::record(
+                &caller,
+                &names,
+                places,
+                &self.directories,
+                watch,
+            ));
+        }
+        match notification.call() {
+            libc::SYS_connect => self.defer(notification, |desk, caller| {
+                network::connect(caller, &desk.reach, &desk.watch)
+            }),
+            libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => {
+                match send::send(&caller, Patience::None, reach, watch) {
+                    Sent::Answered(answer) => Some(answer),
+                    Sent::Waits => self.defer(notification, |desk, caller| {
+                        let patience = Patience::Unlimited;
+                        match send::send(caller, patience, &desk.reach, &desk.watch) {
+                            Sent::Answered(answer) => answer,
+                            Sent::Waits => Answer::Fail(Errno::AGAIN),
+                        }
+                    }),
+                }
+            }
+            libc::SYS_bind => Some(network::bind(
+                &caller,
+                reach,
+                places,
+                &self.directories,
+                watch,
+            )),
+            libc::SYS_listen => Some(network::listen(&caller, reach, watch)),
+            libc::SYS_socket => Some(network::socket(&caller, watch)),
+            libc::SYS_clone | libc::SYS_unshare => {
+                watch.refuse(Refusal::Call("a namespace of its own".to_owned()));
+                Some(Answer::Fail(Errno::PERM))
+            }
+            _ => {
+                let changed = metadata::change(&caller, places, &self.own_streams, watch);
+                Some(changed.unwrap_or(Answer::Fail(Errno::NOSYS)))
+            }
+        }
+    }
+
+    /// Has another thread answer, since that may take its time.
+    fn defer(
+        self: &Arc<Self>,
+        notification: &Notification,
+        work: impl FnOnce(&Self, &Caller<'_>) -> Answer + Send + 'static,
+    ) -> Option<Answer> {
+        let (desk, notification) = (Arc::clone(self), *notification);
+        let work = move || {
+            let caller = Caller {
+                notification: &notification,
+                listener: &desk.listener,
+                threads: &desk.threads,
+            };
+            match catch_unwind(AssertUnwindSafe(|| work(&desk, &caller))) {
+                Ok(answer) => desk.listener.answer(&notification, answer),
+                Err(_) => desk.fail(&notification),
+            }
+        };
+        match thread::Builder::new().name("call".to_owned()).spawn(work) {
+            Ok(_) => None,
+            Err(_) => Some(Answer::Fail(Errno::AGAIN)),
+        }
+    }
 }

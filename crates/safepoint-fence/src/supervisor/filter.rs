@@ -1,0 +1,506 @@
+//! The filter: which system calls are handed to the supervisor, and which are closed.
+//!
+//! The kernel runs it before each call, and sees the call's number and arguments, but no memory.
+//! So it tells calls that matter from those that do not, and nothing more.
+
+use libc::{c_long, sock_filter};
+
+use super::NetworkAccess;
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+
+/// Numbers from here on belong to the x32 variant of x86-64.
+const X32: u32 = 0x4000_0000;
+
+// Where the kernel puts the parts of a call.
+const CALL_NUMBER: u32 = 0;
+const CALL_ARCHITECTURE: u32 = 4;
+const FIRST_ARGUMENT: u32 = 16;
+
+const LOAD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const JUMP_IF_ANY_BIT: u16 = 0x45;
+const AND: u16 = 0x54;
+const RETURN: u16 = 0x06;
+
+const ALLOW: u32 = 0x7fff_0000;
+const HAND_OVER: u32 = 0x7fc0_0000;
+const FAIL: u32 = 0x0005_0000;
+
+// Calls and constants that the library for them does not name yet.
+const SETXATTRAT: c_long = 463;
+const REMOVEXATTRAT: c_long = 466;
+const OPEN_TREE_ATTR: c_long = 467;
+const FILE_SETATTR: c_long = 469;
+const FS_SET_FLAGS: u32 = 0x4008_6602;
+const FS_SET_FLAGS_32: u32 = 0x4004_6602;
+const FS_SET_VERSION: u32 = 0x4008_7602;
+const FS_SET_EXTENDED: u32 = 0x401C_5820;
+const TYPE_INTO_TERMINAL: u32 = 0x5412;
+const CONSOLE: u32 = 0x541C;
+
+/// Flags with which an opened file can be written, made or emptied.
+const OPENS_FOR_WRITING: i32 = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
+
+/// Flags that make a namespace.
+pub(super) const NAMESPACES: i32 = libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET;
+
+/// Calls that change names, contents or metadata.
+const WRITING: &[c_long] = &[
+    libc::SYS_truncate,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mknodat,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+];
+
+/// Those of them that only x86-64 still has.
+#[cfg(target_arch = "x86_64")]
+const OLD_WRITING: &[c_long] = &[
+    libc::SYS_creat,
+    libc::SYS_rename,
+    libc::SYS_mkdir,
+    libc::SYS_rmdir,
+    libc::SYS_unlink,
+    libc::SYS_link,
+    libc::SYS_symlink,
+    libc::SYS_mknod,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_WRITING: &[c_long] = &[];
+
+/// Calls that nobody behind the fence makes, with what they are told. `ENOSYS` where programs
+/// have another way then.
+const CLOSED: &[(c_long, i32)] = &[
+    (libc::SYS_openat2, libc::ENOSYS),
+    (libc::SYS_clone3, libc::ENOSYS),
+    (libc::SYS_io_uring_setup, libc::ENOSYS),
+    (libc::SYS_io_uring_enter, libc::ENOSYS),
+    (libc::SYS_io_uring_register, libc::ENOSYS),
+    (SETXATTRAT, libc::ENOSYS),
+    (REMOVEXATTRAT, libc::ENOSYS),
+    (FILE_SETATTR, libc::ENOSYS),
+    (OPEN_TREE_ATTR, libc::ENOSYS),
+    (libc::SYS_open_by_handle_at, libc::EPERM),
+    (libc::SYS_process_vm_readv, libc::EPERM),
+    (libc::SYS_process_vm_writev, libc::EPERM),
+    (libc::SYS_pidfd_getfd, libc::EPERM),
+    (libc::SYS_add_key, libc::EPERM),
+    (libc::SYS_request_key, libc::EPERM),
+    (libc::SYS_keyctl, libc::EPERM),
+    (libc::SYS_bpf, libc::EPERM),
+    (libc::SYS_perf_event_open, libc::EPERM),
+    (libc::SYS_userfaultfd, libc::EPERM),
+    (libc::SYS_setns, libc::EPERM),
+    (libc::SYS_chroot, libc::EPERM),
+    (libc::SYS_pivot_root, libc::EPERM),
+    (libc::SYS_mount, libc::EPERM),
+    (libc::SYS_umount2, libc::EPERM),
+    (libc::SYS_move_mount, libc::EPERM),
+    (libc::SYS_open_tree, libc::EPERM),
+    (libc::SYS_fsopen, libc::EPERM),
+    (libc::SYS_fsconfig, libc::EPERM),
+    (libc::SYS_fsmount, libc::EPERM),
+    (libc::SYS_fspick, libc::EPERM),
+    (libc::SYS_mount_setattr, libc::EPERM),
+    (libc::SYS_swapon, libc::EPERM),
+    (libc::SYS_swapoff, libc::EPERM),
+    (libc::SYS_reboot, libc::EPERM),
+    (libc::SYS_init_module, libc::EPERM),
+    (libc::SYS_finit_module, libc::EPERM),
+    (libc::SYS_delete_module, libc::EPERM),
+    (libc::SYS_kexec_load, libc::EPERM),
+    (libc::SYS_kexec_file_load, libc::EPERM),
+    (libc::SYS_settimeofday, libc::EPERM),
+    (libc::SYS_clock_settime, libc::EPERM),
+    (libc::SYS_sethostname, libc::EPERM),
+    (libc::SYS_setdomainname, libc::EPERM),
+];
+
+/// The whole filter.
+pub(super) fn program(network: NetworkAccess) -> Vec<sock_filter> {
+    let mut rules = vec![
+        // The calls that are made most come first.
+        (
+            libc::SYS_openat,
+            Body::new().any_bit(2, OPENS_FOR_WRITING, HAND_OVER),
+        ),
+        #[cfg(target_arch = "x86_64")]
+        (
+            libc::SYS_open,
+            Body::new().any_bit(1, OPENS_FOR_WRITING, HAND_OVER),
+        ),
+        (
+            libc::SYS_ioctl,
+            Body::new()
+                .equals(1, TYPE_INTO_TERMINAL, fail(libc::EPERM))
+                .equals(1, CONSOLE, fail(libc::EPERM))
+                .equals(1, FS_SET_FLAGS, fail(libc::EOPNOTSUPP))
+                .equals(1, FS_SET_FLAGS_32, fail(libc::EOPNOTSUPP))
+                .equals(1, FS_SET_VERSION, fail(libc::EOPNOTSUPP))
+                .equals(1, FS_SET_EXTENDED, fail(libc::EOPNOTSUPP)),
+        ),
+        (
+            libc::SYS_prctl,
+            // A process that cannot be looked into could not be supervised.
+            Body::new().equals(0, libc::PR_SET_DUMPABLE.cast_unsigned(), fail(0)),
+        ),
+        (
+            libc::SYS_clone,
+            Body::new()
+                .any_bit(0, NAMESPACES, HAND_OVER)
+                // Descriptors that another process can exchange make every look at one useless.
+                .without_companion(libc::CLONE_FILES, libc::CLONE_THREAD, fail(libc::EINVAL)),
+        ),
+        (
+            libc::SYS_unshare,
+            Body::new().any_bit(0, NAMESPACES, HAND_OVER),
+        ),
+        (
+            libc::SYS_prlimit64,
+            // Limits of other processes: it names one, and has new ones for it.
+            Body::new().neither_zero(0, 2, fail(libc::EPERM)),
+        ),
+    ];
+    if network == NetworkAccess::Closed {
+        rules.extend(network_rules());
+    }
+    let writing = WRITING.iter().chain(OLD_WRITING);
+    rules.extend(writing.map(|call| (*call, Body::always(HAND_OVER))));
+    let closed = CLOSED.iter();
+    rules.extend(closed.map(|(call, error)| (*call, Body::always(fail(*error)))));
+    assemble(rules)
+}
+
+fn network_rules() -> Vec<(c_long, Body)> {
+    let fast_open = || fail(libc::EOPNOTSUPP);
+    vec![
+        (libc::SYS_connect, Body::always(HAND_OVER)),
+        (libc::SYS_bind, Body::always(HAND_OVER)),
+        (libc::SYS_listen, Body::always(HAND_OVER)),
+        (
+            libc::SYS_sendto,
+            Body::new()
+                .any_bit(3, libc::MSG_FASTOPEN, fast_open())
+                .not_zero(4, HAND_OVER),
+        ),
+        (
+            libc::SYS_sendmsg,
+            Body::new()
+                .any_bit(2, libc::MSG_FASTOPEN, fast_open())
+                .finally(HAND_OVER),
+        ),
+        (
+            libc::SYS_sendmmsg,
+            Body::new()
+                .any_bit(3, libc::MSG_FASTOPEN, fast_open())
+                .finally(HAND_OVER),
+        ),
+        (
+            libc::SYS_socket,
+            Body::new()
+                .equals(0, libc::AF_UNIX.cast_unsigned(), ALLOW)
+                .finally(HAND_OVER),
+        ),
+        (
+            libc::SYS_setsockopt,
+            // The device to which a listening socket was bound.
+            Body::new()
+                .both_equal(
+                    (1, libc::SOL_SOCKET.cast_unsigned()),
+                    (2, libc::SO_BINDTODEVICE.cast_unsigned()),
+                    fail(libc::EPERM),
+                )
+                .both_equal(
+                    (1, libc::SOL_SOCKET.cast_unsigned()),
+                    (2, libc::SO_BINDTOIFINDEX.cast_unsigned()),
+                    fail(libc::EPERM),
+                ),
+        ),
+    ]
+}
+
+fn fail(error: i32) -> u32 {
+    FAIL | error.cast_unsigned()
+}
+
+fn statement(code: u16, k: u32) -> sock_filter {
+    sock_filter {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    }
+}
+
+fn jump(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+/// What is done about one call. It always ends in a return.
+struct Body {
+    code: Vec<sock_filter>,
+    last: u32,
+}
+
+impl Body {
+    fn new() -> Self {
+        Self {
+            code: Vec::new(),
+            last: ALLOW,
+        }
+    }
+
+    fn always(action: u32) -> Self {
+        Self::new().finally(action)
+    }
+
+    fn finally(mut self, action: u32) -> Self {
+        self.last = action;
+        self
+    }
+
+    fn low(&mut self, argument: u32) {
+        self.code
+            .push(statement(LOAD, FIRST_ARGUMENT + 8 * argument));
+    }
+
+    fn high(&mut self, argument: u32) {
+        self.code
+            .push(statement(LOAD, FIRST_ARGUMENT + 8 * argument + 4));
+    }
+
+    /// If the argument, an `int`, has any of these bits.
+    fn any_bit(mut self, argument: u32, bits: i32, action: u32) -> Self {
+        self.low(argument);
+        self.code
+            .push(jump(JUMP_IF_ANY_BIT, bits.cast_unsigned(), 0, 1));
+        self.code.push(statement(RETURN, action));
+        self
+    }
+
+    /// If the argument, an `int`, is this.
+    fn equals(mut self, argument: u32, value: u32, action: u32) -> Self {
+        self.low(argument);
+        self.code.push(jump(JUMP_IF_EQUAL, value, 0, 1));
+        self.code.push(statement(RETURN, action));
+        self
+    }
+
+    fn both_equal(mut self, one: (u32, u32), other: (u32, u32), action: u32) -> Self {
+        self.low(one.0);
+        self.code.push(jump(JUMP_IF_EQUAL, one.1, 0, 3));
+        self.low(other.0);
+        self.code.push(jump(JUMP_IF_EQUAL, other.1, 0, 1));
+        self.code.push(statement(RETURN, action));
+        self
+    }
+
+    /// If the argument, a pointer, is not null.
+    fn not_zero(mut self, argument: u32, action: u32) -> Self {
+        self.low(argument);
+        self.code.push(jump(JUMP_IF_EQUAL, 0, 0, 2));
+        self.high(argument);
+        self.code.push(jump(JUMP_IF_EQUAL, 0, 1, 0));
+        self.code.push(statement(RETURN, action));
+        self
+    }
+
+    /// If the first argument, an `int`, is not zero, and the second, a pointer, is not null.
+    fn neither_zero(mut self, int: u32, pointer: u32, action: u32) -> Self {
+        self.low(int);
+        self.code.push(jump(JUMP_IF_EQUAL, 0, 5, 0));
+        self.not_zero_of(pointer, action);
+        self
+    }
+
+    fn not_zero_of(&mut self, pointer: u32, action: u32) {
+        self.low(pointer);
+        self.code.push(jump(JUMP_IF_EQUAL, 0, 0, 2));
+        self.high(pointer);
+        self.code.push(jump(JUMP_IF_EQUAL, 0, 1, 0));
+        self.code.push(statement(RETURN, action));
+    }
+
+    /// If the first argument has this bit, and not its companion.
+    fn without_companion(mut self, bit: i32, companion: i32, action: u32) -> Self {
+        let both = (bit | companion).cast_unsigned();
+        self.low(0);
+        self.code.push(statement(AND, both));
+        self.code
+            .push(jump(JUMP_IF_EQUAL, bit.cast_unsigned(), 0, 1));
+        self.code.push(statement(RETURN, action));
+        self
+    }
+
+    fn into_code(mut self) -> Vec<sock_filter> {
+        self.code.push(statement(RETURN, self.last));
+        self.code
+    }
+}
+
+fn assemble(rules: Vec<(c_long, Body)>) -> Vec<sock_filter> {
+    let mut code = vec![
+        statement(LOAD, CALL_ARCHITECTURE),
+        jump(JUMP_IF_EQUAL, ARCHITECTURE, 1, 0),
+        statement(RETURN, fail(libc::ENOSYS)),
+        statement(LOAD, CALL_NUMBER),
+        jump(JUMP_IF_AT_LEAST, X32, 0, 1),
+        statement(RETURN, fail(libc::ENOSYS)),
+    ];
+    for (call, body) in rules {
+        // The accumulator has the number here: each body returns.
+        let body = body.into_code();
+        let length = u8::try_from(body.len()).unwrap_or(u8::MAX);
+        let call = u32::try_from(call).unwrap_or(u32::MAX);
+        code.push(jump(JUMP_IF_EQUAL, call, 0, length));
+        code.extend(body);
+    }
+    code.push(statement(RETURN, ALLOW));
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the filter returns for a call: a small interpreter of the few instructions it uses.
+    fn run(call: c_long, arguments: [u64; 6]) -> u32 {
+        run_of(ARCHITECTURE, u32::try_from(call).unwrap(), arguments)
+    }
+
+    fn run_of(architecture: u32, call: u32, arguments: [u64; 6]) -> u32 {
+        let code = program(NetworkAccess::Closed);
+        let mut data = Vec::new();
+        data.extend(call.to_le_bytes());
+        data.extend(architecture.to_le_bytes());
+        data.extend([0; 8]);
+        data.extend(arguments.iter().flat_map(|it| it.to_le_bytes()));
+        let (mut at, mut accumulator) = (0, 0_u32);
+        loop {
+            let step = code[at];
+            let mut next = at + 1;
+            let value = step.k;
+            let mut branch =
+                |holds: bool| next += usize::from(if holds { step.jt } else { step.jf });
+            match step.code {
+                LOAD => {
+                    let offset = usize::try_from(value).unwrap();
+                    accumulator = u32::from_le_bytes(data[offset..offset + 4].try_into().unwrap());
+                }
+                AND => accumulator &= value,
+                JUMP_IF_EQUAL => branch(accumulator == value),
+                JUMP_IF_AT_LEAST => branch(accumulator >= value),
+                JUMP_IF_ANY_BIT => branch(accumulator & value != 0),
+                RETURN => return value,
+                other => panic!("{other:#x}"),
+            }
+            at = next;
+        }
+    }
+
+    fn bits(flags: i32) -> u64 {
+        u64::from(flags.cast_unsigned())
+    }
+
+    #[test]
+    fn fe_33_opening_is_handed_over_if_it_can_write() {
+        let open = |flags| run(libc::SYS_openat, [0, 0, bits(flags), 0, 0, 0]);
+        assert_eq!(open(libc::O_RDONLY | libc::O_CLOEXEC), ALLOW);
+        assert_eq!(open(libc::O_PATH), ALLOW);
+        for flags in [
+            libc::O_WRONLY,
+            libc::O_RDWR,
+            libc::O_CREAT,
+            libc::O_TRUNC,
+            libc::O_TMPFILE | libc::O_RDWR,
+        ] {
+            assert_eq!(open(flags), HAND_OVER, "{flags:#o}");
+        }
+    }
+
+    #[test]
+    fn fe_13_other_architectures_and_ways_around_are_closed() {
+        let arguments = [0; 6];
+        assert_eq!(run_of(0x4000_0003, 1, arguments), fail(libc::ENOSYS));
+        assert_eq!(run_of(ARCHITECTURE, X32 + 1, arguments), fail(libc::ENOSYS));
+        for (call, error) in CLOSED {
+            assert_eq!(run(*call, arguments), fail(*error));
+        }
+        assert_eq!(run(libc::SYS_read, arguments), ALLOW);
+    }
+
+    #[test]
+    fn fe_10_sending_is_handed_over_where_it_names_somebody() {
+        assert_eq!(run(libc::SYS_sendto, [3, 9, 9, 0, 0, 0]), ALLOW);
+        assert_eq!(run(libc::SYS_sendto, [3, 9, 9, 0, 1, 16]), HAND_OVER);
+        assert_eq!(run(libc::SYS_sendto, [3, 9, 9, 0, 1 << 40, 16]), HAND_OVER);
+        let fast = bits(libc::MSG_FASTOPEN);
+        assert_eq!(
+            run(libc::SYS_sendto, [3, 9, 9, fast, 1, 16]),
+            fail(libc::EOPNOTSUPP)
+        );
+        assert_eq!(run(libc::SYS_sendmsg, [3, 9, 0, 0, 0, 0]), HAND_OVER);
+        let unix = bits(libc::AF_UNIX);
+        assert_eq!(run(libc::SYS_socket, [unix, 1, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(run(libc::SYS_socket, [40, 1, 0, 0, 0, 0]), HAND_OVER);
+        let (level, device) = (bits(libc::SOL_SOCKET), bits(libc::SO_BINDTODEVICE));
+        assert_eq!(
+            run(libc::SYS_setsockopt, [3, level, device, 0, 0, 0]),
+            fail(libc::EPERM)
+        );
+        assert_eq!(run(libc::SYS_setsockopt, [3, level, 2, 0, 0, 0]), ALLOW);
+        assert_eq!(run(libc::SYS_setsockopt, [3, 6, device, 0, 0, 0]), ALLOW);
+    }
+
+    #[test]
+    fn fe_13_processes_are_made_without_namespaces_and_without_shared_descriptors() {
+        let clone = |flags| run(libc::SYS_clone, [bits(flags), 0, 0, 0, 0, 0]);
+        assert_eq!(clone(libc::SIGCHLD), ALLOW);
+        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_VFORK), ALLOW);
+        let thread = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_THREAD;
+        assert_eq!(clone(thread), ALLOW);
+        assert_eq!(clone(libc::CLONE_FILES), fail(libc::EINVAL));
+        assert_eq!(clone(libc::CLONE_NEWUSER), HAND_OVER);
+        let dumpable = bits(libc::PR_SET_DUMPABLE);
+        assert_eq!(run(libc::SYS_prctl, [dumpable, 0, 0, 0, 0, 0]), fail(0));
+        assert_eq!(run(libc::SYS_prctl, [15, 0, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(run(libc::SYS_prlimit64, [0, 7, 9, 0, 0, 0]), ALLOW);
+        assert_eq!(run(libc::SYS_prlimit64, [1, 7, 0, 9, 0, 0]), ALLOW);
+        assert_eq!(
+            run(libc::SYS_prlimit64, [1, 7, 9, 0, 0, 0]),
+            fail(libc::EPERM)
+        );
+    }
+}

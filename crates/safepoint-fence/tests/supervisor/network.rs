@@ -1,0 +1,261 @@
+//! Addresses and names.
+
+use std::net::{TcpListener, UdpSocket};
+
+use super::*;
+
+/// A listener of somebody else on this machine.
+fn listener() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+fn dial(port: u16) -> String {
+    format!("import socket; socket.create_connection(('127.0.0.1', {port}), 5).sendall(b'x')")
+}
+
+/// Whether anybody has connected.
+fn was_reached(listener: &TcpListener) -> bool {
+    listener.set_nonblocking(true).unwrap();
+    listener.accept().is_ok()
+}
+
+#[test]
+fn fe_10_services_of_others_on_this_machine_are_closed() {
+    let room = Room::new();
+    let (listener, port) = listener();
+    let ran = room.python(&dial(port)).failed();
+    assert!(ran.talk().contains("Permission denied"), "{}", ran.talk());
+    assert!(!was_reached(&listener));
+    let wanted = host(&format!("127.0.0.1:{port}"));
+    assert_eq!(ran.seen.refused, [wanted.clone()].into());
+    assert_eq!(*room.gate.asked.lock().unwrap(), [wanted]);
+    assert!(ran.seen.hosts.is_empty());
+    // Control: it is there.
+    assert!(room.free("python3", &dial(port)).status.success());
+    assert!(was_reached(&listener));
+}
+
+#[test]
+fn fe_12_a_named_service_is_reached_and_recorded() {
+    let mut room = Room::new();
+    let (listener, port) = listener();
+    room.supervision.services = vec![format!("localhost:{port}").parse().unwrap()];
+    let ran = room.python(&dial(port)).succeeded();
+    assert!(was_reached(&listener));
+    assert_eq!(ran.seen.hosts, [format!("localhost:{port}")].into());
+    let (other, port) = self::listener();
+    room.python(&dial(port)).failed();
+    assert!(!was_reached(&other));
+}
+
+#[test]
+fn fe_16_what_is_admitted_is_reached() {
+    let room = Room::new();
+    let (listener, port) = listener();
+    let wanted = format!("127.0.0.1:{port}");
+    room.gate.admitted.lock().unwrap().insert(host(&wanted));
+    let ran = room.python(&dial(port)).succeeded();
+    assert!(was_reached(&listener));
+    assert_eq!(ran.seen.hosts, [wanted].into());
+    assert!(ran.seen.refused.is_empty());
+}
+
+#[test]
+fn fe_10_a_server_of_its_own_is_reached_unasked() {
+    let room = Room::new();
+    // On every address, as most servers of tests listen; both versions.
+    let ran = room.python(
+        "import socket, threading
+for family, bound, dialled in [(socket.AF_INET, '', '127.0.0.1'), (socket.AF_INET, '127.0.0.1', '127.0.0.1'),
+                               (socket.AF_INET6, '::', '::1'), (socket.AF_INET6, '::', '127.0.0.1')]:
+    server = socket.socket(family)
+    server.bind((bound, 0))
+    server.listen()
+    port = server.getsockname()[1]
+    def answer():
+        connection, _ = server.accept()
+        connection.sendall(b'pong')
+        connection.close()
+    thread = threading.Thread(target=answer)
+    thread.start()
+    client = socket.create_connection((dialled, port), 5)
+    assert client.recv(4) == b'pong', (bound, dialled)
+    thread.join()
+    print(bound, dialled, 'ok')
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+udp.bind(('127.0.0.1', 0))
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender.sendto(b'ping', udp.getsockname())
+assert udp.recv(9) == b'ping'
+sender.connect(udp.getsockname())
+sender.send(b'again')
+assert udp.recv(9) == b'again'
+sender.sendmsg([b'a', b'b'])
+assert udp.recv(9) == b'ab'
+",
+    );
+    let ran = ran.succeeded();
+    assert!(ran.seen.refused.is_empty(), "{:?}", ran.seen.refused);
+    assert!(ran.seen.hosts.is_empty());
+}
+
+#[test]
+fn fe_10_a_server_on_every_address_is_reached_on_this_machine_alone() {
+    let room = Room::new();
+    let ran = room.python(
+        "import socket
+server = socket.socket()
+server.bind(('', 0))
+server.listen()
+print(server.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b'\\0').decode())
+try:
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'')
+    print('opened')
+except PermissionError:
+    print('closed')
+",
+    );
+    assert_eq!(ran.succeeded().talk(), "lo\nclosed\n");
+}
+
+#[test]
+fn fe_10_what_one_action_has_started_the_next_one_of_the_session_reaches() {
+    let room = Room::new();
+    let server = "import socket
+server = socket.socket()
+server.bind(('127.0.0.1', 0))
+server.listen()
+print(server.getsockname()[1], flush=True)
+while True:
+    server.accept()[0].close()";
+    let started = room.fence().spawn(room.command("python3", &["-c", server]));
+    let mut started = started.unwrap();
+    let mut stdout = std::io::BufReader::new(started.child.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+    let port: u16 = line.trim().parse().unwrap();
+    room.python(&dial(port)).succeeded();
+    // Another session does not.
+    let mut other = Room::new();
+    other.supervision.registry = room.path("registry/other");
+    other.python(&dial(port)).failed();
+    started.child.kill().unwrap();
+    started.child.wait().unwrap();
+}
+
+#[test]
+fn fe_10_datagrams_to_others_are_closed_however_they_are_sent() {
+    let room = Room::new();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let send = |how: &str| {
+        format!(
+            "import socket
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+address = ('127.0.0.1', {port})
+{how}"
+        )
+    };
+    for how in [
+        "udp.sendto(b'x', address)",
+        "udp.sendmsg([b'x'], [], 0, address)",
+        "udp.connect(address); udp.send(b'x')",
+    ] {
+        room.python(&send(how)).failed();
+        assert!(socket.recv(&mut [0; 9]).is_err(), "{how}");
+        assert!(room.free("python3", &send(how)).status.success());
+        assert!(socket.recv(&mut [0; 9]).is_ok(), "{how}");
+    }
+}
+
+#[test]
+fn fe_10_raw_sockets_and_other_families_are_closed() {
+    let room = Room::new();
+    let ran = room.python(
+        "import socket
+refused = 0
+for family, kind, protocol in [(socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_INET, socket.SOCK_DGRAM, 1),
+                               (socket.AF_PACKET, socket.SOCK_RAW, 0), (40, socket.SOCK_STREAM, 0),
+                               (socket.AF_NETLINK, socket.SOCK_RAW, 12), (38, socket.SOCK_SEQPACKET, 0)]:
+    try:
+        socket.socket(family, kind, protocol)
+        print('open', family, kind, protocol)
+    except OSError:
+        refused += 1
+print(refused)
+print(len(socket.if_nameindex()) > 0)
+",
+    );
+    let ran = ran.succeeded();
+    assert_eq!(ran.talk(), "6\nTrue\n");
+    assert_eq!(ran.seen.refused.len(), 6);
+}
+
+#[test]
+fn fe_11_names_are_refused_by_name_and_port_and_nobody_is_asked_about_them() {
+    let room = Room::new();
+    let ran = room.python(
+        "import socket
+try:
+    socket.create_connection(('www.some-host.example', 443), 5)
+except PermissionError as error:
+    print(error)
+",
+    );
+    let ran = ran.succeeded();
+    assert!(ran.talk().contains("Permission denied"), "{}", ran.talk());
+    let wanted = host("www.some-host.example:443");
+    assert_eq!(ran.seen.refused, [wanted].into());
+}
+
+#[test]
+fn fe_11_an_allowed_host_that_does_not_resolve_is_told_as_that() {
+    let mut room = Room::new();
+    room.supervision.hosts = vec!["absent.invalid:443".parse().unwrap()];
+    let ran = room.python(
+        "import socket
+try:
+    socket.create_connection(('absent.invalid', 443), 5)
+except socket.gaierror as error:
+    print('no such name')
+",
+    );
+    let ran = ran.succeeded();
+    assert_eq!(ran.talk(), "no such name\n");
+    assert!(ran.seen.refused.is_empty() && ran.seen.hosts.is_empty());
+}
+
+#[test]
+fn fe_11_addresses_are_refused_in_every_form() {
+    let room = Room::new();
+    let (listener, port) = listener();
+    let ran = room.python(&format!(
+        "import socket
+refused = 0
+for family, address in [(socket.AF_INET6, '::ffff:127.0.0.1'), (socket.AF_INET, '0.0.0.0'), (socket.AF_INET, '127.0.0.1')]:
+    try:
+        client = socket.socket(family)
+        client.settimeout(5)
+        client.connect((address, {port}))
+        print('open', address)
+    except PermissionError:
+        refused += 1
+print(refused)
+"
+    ));
+    assert_eq!(ran.succeeded().talk(), "3\n");
+    assert!(!was_reached(&listener));
+}
+
+#[test]
+fn fe_10_a_connection_that_nobody_takes_fails_as_without_a_fence() {
+    let room = Room::new();
+    let (listener, port) = listener();
+    drop(listener);
+    let ran = room.python(&dial(port)).failed();
+    assert!(ran.talk().contains("Connection refused"), "{}", ran.talk());
+    assert!(ran.seen.refused.is_empty());
+}
