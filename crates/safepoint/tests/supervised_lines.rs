@@ -4,6 +4,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "tests"
 )]
@@ -141,7 +142,7 @@ fn waiting(env: &TestEnv, output: &Output, action: &str, target: &str) -> String
     let hold = told
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .find(is_hold)
-        .unwrap_or_else(|| unreachable!("{told}"));
+        .unwrap_or_else(|| panic!("{told}"));
     let shown = support::show(env, hold);
     let form = &shown["canonical_form"];
     assert_eq!(form["argv"][0], action, "{shown:#}");

@@ -335,6 +335,8 @@ impl Leave {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests make files")]
+
     use super::*;
 
     #[test]
