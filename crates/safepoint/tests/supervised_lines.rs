@@ -250,6 +250,25 @@ fn fe_16_a_refused_file_outside_is_a_question_and_the_next_line_may_write_it() {
 }
 
 #[test]
+fn fe_16_nobody_is_asked_about_safepoint_itself() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    passes(&claude.says("SessionStart", json!({"source": "startup"})));
+    let store = env.home().join("data/store.db");
+    let before = fs::metadata(&store).unwrap().len();
+    let line = format!(
+        "echo x > {}; mkdir {}/new\n",
+        store.display(),
+        env.home().display()
+    );
+    env.write("project/reach.sh", &line);
+    let output = call(&claude, "t-1", "sh reach.sh");
+    assert!(told(&output).contains("Permission denied"), "{output:?}");
+    assert_eq!(env.json(&["hold", "list"])["total"], 0, "{output:?}");
+    assert!(fs::metadata(&store).unwrap().len() >= before && !env.home().join("new").exists());
+}
+
+#[test]
 fn fe_16_what_the_rules_leave_open_is_a_persons_to_decide() {
     let env = under(SILENT);
     let claude = Claude::new(&env);
