@@ -15,6 +15,7 @@ mod desk;
 mod documents;
 mod execute;
 mod far;
+mod fetching;
 mod guarded;
 mod integrate;
 mod join;
@@ -66,6 +67,7 @@ pub use desk::{Desk, Signing, Verdict};
 pub(crate) use documents::Standing;
 pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
+pub use fetching::DefaultHosts;
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use perform::{ClaimedLine, PerformedLine, ShellLine};
@@ -125,6 +127,8 @@ pub struct Passage<'a> {
     pub hold_timeout: Span,
     /// Where what is started may write; anywhere without one.
     pub fence: Option<Fence>,
+    /// Which hosts may be reached although nobody has named them.
+    pub default_hosts: DefaultHosts,
     /// Whether whoever asks is behind such a fence, with all that it starts.
     pub is_within: bool,
     /// The workspace of an agent that this directory belongs to.
