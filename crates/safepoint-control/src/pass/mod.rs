@@ -72,7 +72,7 @@ pub use signed::Elsewhere;
 pub use silence::{given_up, session_ended};
 pub use tool::means_program;
 pub use visit::{Finished, Performing, client_process, is_between};
-pub use word::{Word, signed_word};
+pub use word::{Word, program_content, signed_word};
 
 use crate::world::{self, Opened};
 use crate::{AtlasFile, Control, ControlError};
