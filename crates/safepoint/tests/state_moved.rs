@@ -4,6 +4,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "tests do what the product may not"
 )]
@@ -11,8 +12,17 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
 use testkit::TestEnv;
 use testkit::tree::git;
+
+#[path = "support/client.rs"]
+mod client;
+#[path = "support/passage.rs"]
+mod support;
+
+use client::{Claude, denied, passes};
+use support::{exec, is_denied, show, waiting};
 
 fn project() -> (TestEnv, String, String) {
     let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
@@ -241,4 +251,54 @@ fn st_09_what_was_deleted_is_found_from_inside_it_and_over_a_link() {
     assert_eq!(undone["verification"]["match"], true, "{undone}");
     assert_eq!(fs::read_to_string(inner.join("a.txt")).unwrap(), "one\n");
     assert_eq!(read(&env.project()), "two\n");
+}
+
+/// A yes to what waited at the old path could let nothing run any more; a halt is a person's word
+/// about the project, wherever it is.
+#[test]
+fn st_09_holds_of_a_moved_project_are_closed_and_what_was_halted_stays_so() {
+    let (env, _, _) = project();
+    support::add(&env, "ann");
+    let push = ["git", "push"];
+    let hold = support::hold_of(&env, &push);
+    let (old, new) = (env.project(), env.root().join("moved"));
+    fs::rename(&old, &new).unwrap();
+    fs::create_dir(&old).unwrap();
+    env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
+    assert_eq!(show(&env, &hold)["state"], "closed");
+    assert_eq!(waiting(&env).len(), 0);
+
+    // Back in the first place somebody halts it, and moves it once more.
+    fs::remove_dir(&old).unwrap();
+    fs::rename(&new, &old).unwrap();
+    fs::create_dir(&new).unwrap();
+    env.json(&["init", "--moved-from", new.to_str().unwrap()]);
+    let hold = support::hold_of(&env, &push);
+    env.json(&["hold", "halt", &hold, "--reason", "not now"]);
+    let (exit, reply) = exec(&env, &["touch", "b"]);
+    is_denied(exit, &reply, "SESSION_HALTED");
+    fs::remove_dir(&new).unwrap();
+    fs::rename(&old, &new).unwrap();
+    fs::create_dir(&old).unwrap();
+    env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
+    let line = ["--json", "exec", "--no-tui", "--", "touch", "b"];
+    let (exit, reply) = support::reply_of(&mut env.command(&at(&new, &line)));
+    is_denied(exit, &reply, "SESSION_HALTED");
+    assert!(!new.join("b").exists());
+}
+
+#[test]
+fn st_09_a_client_resumes_its_session_in_a_moved_project() {
+    let (env, _, _) = project();
+    let claude = Claude::new(&env);
+    claude.does("1", "echo x > b.txt");
+    let (old, new) = (env.project(), env.root().join("moved"));
+    fs::rename(&old, &new).unwrap();
+    let call = json!({
+        "cwd": new, "tool_name": "Bash", "tool_use_id": "2",
+        "tool_input": {"command": "echo y > c.txt"},
+    });
+    fs::create_dir(&old).unwrap(); // where the commands start
+    env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
+    passes(&claude.says("PreToolUse", call));
 }

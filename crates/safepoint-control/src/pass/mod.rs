@@ -18,6 +18,7 @@ mod far;
 mod guarded;
 mod integrate;
 mod join;
+mod moved;
 mod needs;
 mod outbox;
 mod overridden;
