@@ -302,3 +302,91 @@ fn st_09_a_client_resumes_its_session_in_a_moved_project() {
     env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
     passes(&claude.says("PreToolUse", call));
 }
+
+/// A project whose roll back to its first checkpoint was killed half-way.
+fn cut_off() -> (TestEnv, String) {
+    let (env, id, _) = project();
+    env.write("project/b.txt", "one\n");
+    git(&env.project(), &["add", "."]);
+    git(&env.project(), &["commit", "-q", "-m", "first"]);
+    let id = env.json(&["checkpoint"])["checkpoint_id"]
+        .as_str()
+        .map_or(id, str::to_owned);
+    env.write("project/a.txt", "three\n");
+    env.write("project/b.txt", "three\n");
+    let mut killed = env.command(&["rollback", &id]);
+    let output = killed.env("SAFEPOINT_FAULT", "restore.step:2").output();
+    assert_eq!(output.unwrap().status.code(), None, "it was killed");
+    assert!(is_half_way(&env), "something waits");
+    (env, id)
+}
+
+/// Whether something waits to be finished.
+fn is_half_way(env: &TestEnv) -> bool {
+    let journals = env.home().join("state/journals");
+    fs::read_dir(journals).is_ok_and(|mut found| found.next().is_some())
+}
+
+#[test]
+fn st_32_a_roll_back_cut_off_before_a_move_is_finished_in_the_new_place() {
+    let (env, _) = cut_off();
+    let (old, new) = (env.project(), env.root().join("moved"));
+    fs::rename(&old, &new).unwrap();
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    // Whoever works elsewhere makes no directory in the old place.
+    for words in [["checkpoint"], ["list"]] {
+        let mut command = env.command(&at(&new, &words));
+        let output = command.current_dir(&other).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("moved or deleted since"), "{told}");
+        assert!(!old.exists());
+    }
+    let adopt = ["init", "--moved-from", old.to_str().unwrap()];
+    let mut command = env.command(&at(&new, &adopt));
+    let output = command.current_dir(&other).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    fs::create_dir(&old).unwrap(); // where the commands start
+    let told = env.run(&at(&new, &["checkpoint"]));
+    assert!(told.stderr.contains("is now finished"), "{told:?}");
+    assert_eq!(read(&new), "two\n");
+    assert_eq!(fs::read_to_string(new.join("b.txt")).unwrap(), "one\n");
+    assert!(!is_half_way(&env));
+    env.json(&["trail", "verify"]);
+}
+
+#[test]
+fn st_32_a_roll_back_cut_off_before_a_move_leaves_a_new_project_in_the_old_place_alone() {
+    let (env, _) = cut_off();
+    let (old, new) = (env.project(), env.root().join("moved"));
+    fs::rename(&old, &new).unwrap();
+    fs::create_dir(&old).unwrap();
+    env.write("project/a.txt", "own\n");
+    let told = env.run(&["checkpoint"]);
+    assert!(told.stderr.contains("moved or deleted since"), "{told:?}");
+    assert_eq!(read(&old), "own\n");
+    let id = ids(&env, &old).remove(0);
+    env.write("project/a.txt", "changed\n");
+    env.json(&["rollback", &id]);
+    assert_eq!(read(&old), "own\n");
+    assert!(is_half_way(&env), "it still waits for its directory");
+    env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
+    env.json(&at(&new, &["checkpoint"]));
+    assert_eq!(read(&new), "two\n");
+    assert_eq!(read(&old), "own\n");
+    assert!(!is_half_way(&env));
+}
+
+#[test]
+fn st_32_a_roll_back_cut_off_in_a_directory_that_was_deleted_keeps_no_way_back_shut() {
+    let (env, id) = cut_off();
+    let old = env.project();
+    fs::remove_dir_all(&old).unwrap();
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    let mut command = env.command(&at(&old, &["rollback", &id]));
+    let output = command.current_dir(&other).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(read(&old), "two\n");
+    assert!(!is_half_way(&env));
+}
