@@ -690,6 +690,33 @@ fn au_42_always_asks_before_the_calls_of_an_agent() {
     assert_eq!(holds[0]["state"], "closed", "{holds:#}");
 }
 
+/// An agent's roll back of its own work needs nobody, but where everything is asked about.
+#[test]
+fn au_42_always_asks_before_the_roll_back_of_an_agent() {
+    let env = bare();
+    env.write("project/a", "content of a\n");
+    let id = text(&env.json(&["checkpoint"])["checkpoint_id"]);
+    agent(
+        &env,
+        &format!(
+            "echo changed > a; \"{}\" rollback {id} a > /dev/null 2>&1; echo $? > result",
+            env!("CARGO_BIN_EXE_safepoint"),
+        ),
+    );
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap();
+    run(&env, &["run", "--", "./agent.sh"]);
+    assert_eq!(read("result"), "0\n");
+    assert_eq!(read("a"), "content of a\n");
+    run(&env, &["run", "--checkpoint", "always", "--", "./agent.sh"]);
+    assert_ne!(read("result"), "0\n");
+    assert_eq!(read("a"), "changed\n");
+    let holds = env.json(&["hold", "list", "--all"])["holds"].clone();
+    assert_eq!(
+        holds[0]["state"], "closed",
+        "it ended with its agent: {holds:#}"
+    );
+}
+
 #[test]
 fn au_44_an_agent_ends_after_its_time() {
     let env = bare();
