@@ -70,8 +70,11 @@ impl Control {
 /// in it, or of one session of a client in it.
 fn renamed(place: &str, from: &str, to: &str) -> Option<String> {
     let rest = place.strip_suffix(from)?;
-    let is_place = rest.is_empty() || (rest.starts_with("client:") && rest.ends_with(':'));
-    is_place.then(|| format!("{rest}{to}"))
+    let is_client = rest.starts_with("client:") && rest.ends_with(':');
+    // The same path on another machine is another place.
+    let last = rest.trim_end_matches(':').rsplit(':').next();
+    let is_here = !last.is_some_and(|it| it.starts_with('@'));
+    (rest.is_empty() || is_client && is_here).then(|| format!("{rest}{to}"))
 }
 
 #[cfg(test)]
@@ -89,5 +92,7 @@ mod tests {
         assert_eq!(moved("/srv/old/inner"), None);
         assert_eq!(moved("/home/srv/old"), None);
         assert_eq!(moved("@machine:/srv/old"), None);
+        assert_eq!(moved("client:@machine:/srv/old"), None);
+        assert_eq!(moved("client:codex/s1:@machine:/srv/old"), None);
     }
 }
