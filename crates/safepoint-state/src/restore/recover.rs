@@ -56,7 +56,7 @@ pub enum Remedy {
     /// Of a command nobody can say what it did: it is ended, and recorded as unknown.
     Record,
     /// Nothing, since its directory is no longer there: it was moved or deleted.
-    Find,
+    Elsewhere,
 }
 
 /// What became of a going back that was cut off.
@@ -98,7 +98,7 @@ impl State {
             if held.is_some() && path.exists() {
                 unfinished.push(Unfinished {
                     remedy: match &journal.mutating {
-                        _ if journal.ground() != Ground::Same => Remedy::Find,
+                        _ if journal.ground() != Ground::Same => Remedy::Elsewhere,
                         Some(it) if it.extent == Extent::Unknown => Remedy::Record,
                         _ if journal.is_of_change() => Remedy::TakeBack,
                         _ => Remedy::Finish,

@@ -164,7 +164,7 @@ impl Context {
                     Remedy::Finish => format!(
                         "`{what}` was cut off in `{place}`, which may be half-way: `safepoint checkpoint`, or any command that writes, finishes it"
                     ),
-                    Remedy::Find => cut_off_elsewhere(what, &unfinished.workspace),
+                    Remedy::Elsewhere => cut_off_elsewhere(what, &unfinished.workspace),
                 });
             }
         }
