@@ -21,7 +21,7 @@ mod client;
 #[path = "support/passage.rs"]
 mod support;
 
-use client::{Claude, denied, passes};
+use client::{Claude, passes};
 use support::{exec, is_denied, show, waiting};
 
 fn project() -> (TestEnv, String, String) {
