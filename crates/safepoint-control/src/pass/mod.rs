@@ -19,6 +19,7 @@ mod fetching;
 mod guarded;
 mod integrate;
 mod join;
+mod moved;
 mod needs;
 mod outbox;
 mod outside;
@@ -79,7 +80,7 @@ pub use silence::{given_up, session_ended};
 pub use supervise::{ReachRecord, ReachedTargets, RefusedTarget, SupervisedChild};
 pub use tool::means_program;
 pub use visit::{Finished, client_process, is_between};
-pub use word::{Word, signed_word};
+pub use word::{Word, program_content, signed_word};
 
 use crate::world::{self, Opened};
 use crate::{AtlasFile, Control, ControlError};
