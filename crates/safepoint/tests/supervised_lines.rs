@@ -11,6 +11,8 @@
 
 #[path = "support/client.rs"]
 mod client;
+#[path = "supervised_lines/effects.rs"]
+mod effects;
 #[path = "support/passage.rs"]
 mod support;
 
