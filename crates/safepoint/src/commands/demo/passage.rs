@@ -115,6 +115,7 @@ impl Sample {
             place: None,
             progress: &self.progress,
             far: None,
+            hold_wait: None,
         }
     }
 
@@ -266,6 +267,7 @@ impl Sample {
             fingerprint: hold.fingerprint,
             choice: Choice::Continue,
             envelope: None,
+            scope: None,
             confirm: hold.confirm(),
             reason: None,
         };
