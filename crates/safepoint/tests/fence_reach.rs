@@ -4,6 +4,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "tests"
 )]
@@ -450,6 +451,13 @@ fn fe_30_sockets_and_files_outside_cannot_be_taken_back() {
     );
 }
 
+/// What the user's own settings say.
+fn settings(env: &TestEnv, text: &str) {
+    let place = env.home().join("config/config.yaml");
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::write(place, text).unwrap();
+}
+
 /// A migration tool, as far as it matters: it drops what is in the database.
 fn alembic(env: &mut TestEnv, service: &Service) {
     let tools = env.root().join("tools");
@@ -480,10 +488,7 @@ fn fe_30_a_migration_against_a_database_that_nobody_named_is_refused() {
 fn fe_30_a_migration_against_a_named_database_is_told_before_it_runs() {
     let (mut env, service) = (project(), Service::start());
     alembic(&mut env, &service);
-    env.write(
-        "project/safepoint.yaml",
-        &format!("services: ['{}']\n", service.address()),
-    );
+    settings(&env, &format!("services: ['{}']\n", service.address()));
     let words = ["alembic", "downgrade", "base"];
     let denial = denied(&env, &words, "APPROVAL_REQUIRED");
     assert_eq!(service.calls(), 0);
@@ -506,10 +511,7 @@ fn fe_30_named_hosts_make_a_program_reversible_in_part() {
         run(env, &words).1["canonical_form"].clone()
     };
     assert_eq!(rehearse(&env)["reversibility"], "reversible");
-    env.write(
-        "project/safepoint.yaml",
-        "network: {hosts: ['example.org:443']}\n",
-    );
+    settings(&env, "network: {hosts: ['example.org:443']}\n");
     let form = rehearse(&env);
     assert_eq!(form["reversibility"], "partly", "{form:#}");
     assert_eq!(
@@ -519,6 +521,26 @@ fn fe_30_named_hosts_make_a_program_reversible_in_part() {
     // It reached nothing, so all of it can be taken back.
     let reply = runs(&env, &["python3", "build.py"]);
     assert_eq!(reply["reversibility"], "reversible", "{reply:#}");
+}
+
+#[test]
+fn fe_31_an_action_that_only_wanted_out_is_in_the_log() {
+    let (env, service) = (project(), Service::start());
+    let claude = Claude::new(&env);
+    // Words say that it only reads.
+    claude.does("t-1", "cat a");
+    assert_eq!(env.json(&["log"])["actions"], json!([]));
+    // It changes nothing, and it is told what it wanted.
+    claude.does("t-2", &format!("python3 call.py {}", service.port));
+    let log = env.json(&["log"]);
+    let action = &log["actions"][0];
+    assert_eq!(
+        action["refused"][0]["target"],
+        service.address().as_str(),
+        "{log:#}"
+    );
+    assert_eq!(action["refused"][0]["hold_id"], the_hold(&env)["hold_id"]);
+    assert_eq!(action["changes"], json!([]), "{log:#}");
 }
 
 #[test]
@@ -564,7 +586,7 @@ fn fe_16_settings_are_suggested_from_what_was_wanted() {
     let after = std::fs::read_to_string(env.project().join("safepoint.yaml")).unwrap();
     assert_eq!(after, before, "nothing is written");
     // It is what settings take.
-    env.write("project/safepoint.yaml", &suggested);
+    settings(&env, &suggested);
     let (_, reply) = exec_with(&env, &["--dry-run"], &["python3", "call.py", "1"]);
     let told = reply["canonical_form"]["remainder"].to_string();
     assert!(told.contains(&service.address()), "{told}");

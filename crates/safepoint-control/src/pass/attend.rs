@@ -109,7 +109,6 @@ pub(super) fn wait(
 
 /// Whether what is typed at our terminal, if there is one, goes to us and to what we started.
 fn is_in_foreground() -> bool {
-    #[expect(clippy::disallowed_methods, reason = "nothing is written")]
     let terminal = std::fs::File::open("/dev/tty");
     let foreground = terminal
         .ok()

@@ -335,6 +335,7 @@ impl Leave {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests")]
 mod tests {
     use super::*;
 

@@ -276,23 +276,23 @@ impl Passage<'_> {
             .zip(&seen.named)
             .map(|(deed, named)| cover::of(deed, named, &holes, root, fenced))
             .collect();
-        let opened = self.opened_outside(&under.session_id)?;
-        let services = self.named_services();
         let mut total = cover::together(&covers);
-        if fenced == Fenced::Yes {
+        let runs_anything = seen.deeds.iter().any(cover::runs_anything);
+        if fenced == Fenced::Yes && runs_anything {
+            let services = self.named_services();
             let named = self.named_outside();
             let named = effect::of_targets(&named, services, Moment::Before);
             let each = seen.deeds.iter().zip(&mut covers);
-            let is_agent = seen.tool.name == AGENT_TOOL;
-            for (_, cover) in each.filter(|(deed, _)| cover::runs_anything(deed)) {
-                // Each call of an agent is judged by itself.
-                if !is_agent {
-                    cover.add(&named);
-                }
-                total.add(&named);
-                // An operator has answered for these: policies are not asked about them again.
-                total.add(&effect::of_targets(&opened, services, Moment::Before));
+            // Each call of an agent is judged by itself.
+            let is_judged =
+                |deed: &Deed| cover::runs_anything(deed) && seen.tool.name != AGENT_TOOL;
+            for (_, cover) in each.filter(|(deed, _)| is_judged(deed)) {
+                cover.add(&named);
             }
+            total.add(&named);
+            // An operator has answered for these: policies are not asked about them again.
+            let opened = self.opened_outside(&under.session_id)?;
+            total.add(&effect::of_targets(&opened, services, Moment::Before));
         }
         let total = cover::with_shared_repository(total, &seen.deeds, root, fenced);
         // Whom to trust is known where it is judged.
