@@ -111,7 +111,17 @@ fn fe_02_a_line_runs_as_it_was_written_and_behind_the_fence() {
     );
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     assert_eq!(text(&output.stdout), "to-stdout\n");
-    assert!(text(&output.stderr).ends_with("to-stderr\n"), "{output:?}");
+    let (own, told) = text(&output.stderr)
+        .split_once("to-stderr\n")
+        .map(|(one, other)| (one.to_owned(), other.to_owned()))
+        .unwrap();
+    assert!(own.contains("Permission denied"), "{output:?}");
+    // The agent reads after its own output what it needs.
+    let file = elsewhere.path().join("made").display().to_string();
+    assert!(
+        told.contains(&format!("refused file.write {file}")) && told.contains("hld_"),
+        "{output:?}"
+    );
     assert_eq!(
         fs::read_to_string(env.project().join("made")).unwrap(),
         "in\n"
@@ -307,6 +317,22 @@ fn fe_01_what_a_person_approved_gets_exactly_that_room() {
 }
 
 #[test]
+fn fe_01_no_variable_makes_a_command_forget_its_fence() {
+    let env = plain();
+    let elsewhere = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let outside = elsewhere.path().join("made");
+    let script = format!("echo x > made; echo x > {}\n", outside.display());
+    env.write("project/build.sh", &script);
+    for (name, value) in [("SAFEPOINT_AGENT", "1"), ("SAFEPOINT_KEPT", "1")] {
+        let mut command = env.command(&["exec", "--", "sh", "build.sh"]);
+        let output = command.env(name, value).output().unwrap();
+        assert!(env.project().join("made").exists(), "{name}: {output:?}");
+        assert!(!outside.exists(), "{name}: {output:?}");
+        fs::remove_file(env.project().join("made")).unwrap();
+    }
+}
+
+#[test]
 fn fe_02_what_a_person_has_configured_runs_without_us() {
     let env = plain();
     let elsewhere = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
@@ -404,4 +430,94 @@ fn fe_02_a_background_job_lives_on_and_the_line_returns() {
     while wait_for(&env.project().join("job")) != "done\n" {
         std::thread::yield_now();
     }
+}
+
+/// Starts a line on a terminal of its own.
+fn on_terminal(env: &TestEnv, line: &str) -> Child {
+    let text = text_for(env, line).replace("< /dev/null", "");
+    let given = shell(env, &text);
+    let inner = given.get_args().nth(1).unwrap().to_str().unwrap();
+    let mut terminal = Command::new("script");
+    terminal
+        .args([
+            "-q",
+            "-e",
+            "-c",
+            &format!("exec bash -c {}", quoted(inner)),
+            "/dev/null",
+        ])
+        .current_dir(env.project())
+        .env_clear();
+    for (name, value) in given.get_envs() {
+        terminal.env(name, value.unwrap_or_default());
+    }
+    let terminal = terminal.stdin(Stdio::piped()).stdout(Stdio::piped());
+    terminal.spawn().unwrap()
+}
+
+#[test]
+fn fe_02_ctrl_c_is_the_lines_own_affair() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    // It takes longer than a moment, and ends as it likes.
+    let line = "trap 'sleep 0.3; echo got it > got; exit 5' INT; test -t 1 && echo $$ > started; while :; do sleep 0.05; done";
+    passes(&claude.asks("t-1", line));
+    let mut terminal = on_terminal(&env, line);
+    wait_for(&env.project().join("started"));
+    let keys = terminal.stdin.as_mut().unwrap();
+    std::io::Write::write_all(keys, b"\x03").unwrap();
+    let output = terminal.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    assert_eq!(
+        fs::read_to_string(env.project().join("got")).unwrap(),
+        "got it\n"
+    );
+    passes(&claude.after("t-1", "Bash", json!({"command": line})));
+    assert_eq!(last_action(&env)["outcome"], "error");
+}
+
+#[test]
+fn fe_02_ctrl_c_ends_a_line_that_says_nothing_of_it() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let line = "echo $$ > started; sleep 600; echo never > never";
+    passes(&claude.asks("t-1", line));
+    let mut terminal = on_terminal(&env, line);
+    let process = wait_for(&env.project().join("started"));
+    let keys = terminal.stdin.as_mut().unwrap();
+    std::io::Write::write_all(keys, b"\x03").unwrap();
+    let output = terminal.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(!is_running(&process) && !env.project().join("never").exists());
+}
+
+#[test]
+fn fe_02_a_line_whose_safepoint_is_killed_is_told_of() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let line = "echo $$ > started; until [ -e stop ]; do sleep 0.05; done";
+    passes(&claude.asks("t-1", line));
+    let mut child = Command::new(prefix());
+    for (name, value) in shell(&env, "").get_envs() {
+        child.env(name, value.unwrap_or_default());
+    }
+    let mut child = child
+        .arg(text_for(&env, line))
+        .current_dir(env.project())
+        .spawn()
+        .unwrap();
+    wait_for(&env.project().join("started"));
+    // The one that does the work ends with the one that waits for it.
+    let id = child.id();
+    let worker = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while is_running(&worker) {
+        std::thread::yield_now();
+    }
+    env.write("project/stop", "");
+    passes(&claude.after("t-1", "Bash", json!({"command": line})));
+    let action = last_action(&env);
+    assert_eq!(action["outcome"], "ok", "as the client says: {action:#}");
+    assert_eq!(env.json(&["log"])["actions"].as_array().unwrap().len(), 1);
 }

@@ -189,6 +189,11 @@ impl WidenedFence {
 }
 
 impl WriteLimits {
+    /// What was let through by its name.
+    pub(super) fn granted(&self) -> &[PathBuf] {
+        &self.allowed
+    }
+
     /// Whether a path, as it really is, may be written as far as these limits say.
     pub(super) fn permit(&self, path: &Path) -> bool {
         let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));

@@ -235,6 +235,21 @@ struct WaitingQuestion {
     answer: SyncSender<bool>,
 }
 
+/// Where every command may write besides the workspace, and nobody keeps work.
+#[derive(Debug, Default)]
+struct PlacesBeside {
+    places: Vec<PathBuf>,
+    /// What was let through by its name is work of somebody's, wherever it lies.
+    granted: Vec<PathBuf>,
+}
+
+impl PlacesBeside {
+    fn include(&self, path: &Path) -> bool {
+        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        within(&self.places) && !within(&self.granted)
+    }
+}
+
 /// A command that runs behind the fence.
 #[derive(Debug)]
 pub struct SupervisedChild {
@@ -245,8 +260,7 @@ pub struct SupervisedChild {
     messages: Receiver<Message>,
     sender: Sender<Message>,
     session: SessionId,
-    /// Where every command may write besides the workspace.
-    beside: Vec<PathBuf>,
+    beside: PlacesBeside,
 }
 
 /// How a supervised command ended.
@@ -281,7 +295,7 @@ impl SupervisedChild {
             messages,
             sender,
             session: session.clone(),
-            beside: Vec::new(),
+            beside: PlacesBeside::default(),
         })
     }
 }
@@ -301,6 +315,10 @@ impl Passage<'_> {
             limits,
             beside,
         } = widened;
+        let beside = PlacesBeside {
+            places: beside,
+            granted: limits.granted().to_vec(),
+        };
         let gate = Arc::new(QuestionGate {
             sender: Mutex::new(sender.clone()),
             is_secured: AtomicBool::new(secured == Secured::Yes),
@@ -464,6 +482,9 @@ impl Passage<'_> {
         let Some(request) = request_for(wanted).filter(|_| self.far.is_none()) else {
             return Admission::Refused(None);
         };
+        if self.is_never_opened(wanted) {
+            return Admission::Refused(None);
+        }
         let asked = self.bench().and_then(|bench| {
             let by_policy = self
                 .control
@@ -483,12 +504,25 @@ impl Passage<'_> {
         }
     }
 
+    /// Whether no yes opens it: Safepoint's own files and sockets, and what is hidden behind every
+    /// fence.
+    fn is_never_opened(&self, wanted: &Refusal) -> bool {
+        let (Refusal::Outside(path) | Refusal::Socket(path)) = wanted else {
+            return false;
+        };
+        let hidden = self.fence.iter().flat_map(|fence| &fence.hidden);
+        self.own.iter().chain(hidden).any(|place| {
+            let real = std::fs::canonicalize(place);
+            path.starts_with(place) || real.is_ok_and(|real| path.starts_with(real))
+        })
+    }
+
     /// What was reached and refused, with a request for each refusal that has none yet.
     fn reach_record(
         &self,
         session: &SessionId,
         seen: &Observation,
-        beside: &[PathBuf],
+        beside: &PlacesBeside,
         holds: &mut BTreeMap<Refusal, HoldId>,
     ) -> ReachRecord {
         let mut refused = Vec::new();
@@ -519,7 +553,7 @@ impl Passage<'_> {
         let outside = seen.written.paths.iter().chain(&seen.written.trees);
         let outside: BTreeSet<String> = outside
             .filter(|path| !path.starts_with(root))
-            .filter(|path| !beside.iter().any(|place| path.starts_with(place)))
+            .filter(|path| !beside.include(path))
             .map(text)
             .collect();
         ReachRecord {
