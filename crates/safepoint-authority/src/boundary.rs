@@ -29,6 +29,8 @@ pub enum Trigger {
     EveryStep,
     /// It goes beyond what it says it keeps to.
     OutsideEnvelope,
+    /// Something that runs behind the fence wants to reach what nothing names.
+    OutsideFence,
 }
 
 impl Trigger {
@@ -44,6 +46,7 @@ impl Trigger {
             Self::TrustViolation => "trust_violation",
             Self::EveryStep => "every_step",
             Self::OutsideEnvelope => "outside_envelope",
+            Self::OutsideFence => "outside_fence",
         }
     }
 
@@ -59,6 +62,7 @@ impl Trigger {
             Self::TrustViolation => "something it relies on has lost its trust",
             Self::EveryStep => "every step is to be approved",
             Self::OutsideEnvelope => "it goes beyond the scope that the workflow says it keeps to",
+            Self::OutsideFence => "the fence closes it, and no setting or approval names it",
         }
     }
 }

@@ -48,6 +48,27 @@ impl Choice {
     }
 }
 
+/// How long a yes to a host, a socket or a file outside the fence lasts, where that is longer
+/// than once.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionScope {
+    /// As long as the session.
+    Session,
+    /// In every session of the same workspace, until an operator takes it back.
+    Project,
+}
+
+impl DecisionScope {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Project => "project",
+        }
+    }
+}
+
 /// What an operator decided.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -67,6 +88,9 @@ pub struct Decision {
     pub choice: Choice,
     /// The envelope that goes with it.
     pub envelope: Option<Envelope>,
+    /// How long it lasts; once without it. Decisions from before there were scopes have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<DecisionScope>,
     /// The word of the second confirmation.
     pub confirm: Option<String>,
     /// Why.

@@ -158,6 +158,12 @@ pub enum HoldError {
     /// Operators must agree about what follows, too.
     #[error("`{0}` said yes to something else: another envelope, or none")]
     Disagrees(String),
+    /// A longer scope where there is none.
+    #[error("only a host, a socket or a file outside the fence is opened for longer than once")]
+    Scope,
+    /// A longer scope where each time more than one operator must agree.
+    #[error("a rule wants {0} operators each time: it is approved once, not for longer")]
+    ScopeOfSeveral(u32),
     /// The same operator again.
     #[error("`{0}` has said yes already, and another operator is needed")]
     Again(String),
@@ -278,13 +284,23 @@ impl Hold {
                 {
                     return Err(HoldError::Confirm(word));
                 }
+                if decision.scope.is_some() {
+                    if !self.takes_scope(decision.choice) {
+                        return Err(HoldError::Scope);
+                    }
+                    if self.quorum > 1 {
+                        return Err(HoldError::ScopeOfSeveral(self.quorum));
+                    }
+                }
                 let before = self.approvers();
                 if before.contains(&decision.operator) {
                     return Err(HoldError::Again(decision.operator.clone()));
                 }
                 // A wider scope needs as many as the yes itself does.
                 let other = |it: &Decision| {
-                    it.choice != decision.choice || it.envelope != decision.envelope
+                    it.choice != decision.choice
+                        || it.envelope != decision.envelope
+                        || it.scope != decision.scope
                 };
                 if let Some(other) = self.yeses().find(other) {
                     return Err(HoldError::Disagrees(other.operator));
@@ -296,6 +312,11 @@ impl Hold {
             }
         };
         Ok(next)
+    }
+
+    /// Whether a yes can last longer than once.
+    fn takes_scope(&self, choice: Choice) -> bool {
+        choice == Choice::Continue && self.canonical.outside_target().is_some()
     }
 
     /// Who has said yes so far.
@@ -311,6 +332,9 @@ impl Hold {
     /// What every surface shows.
     pub fn pending(&self) -> Pending {
         let canonical = &self.canonical;
+        let target = canonical.outside_target();
+        let wants =
+            target.map(|it| format!("a program behind the fence wants to {}", it.sentence()));
         let descriptions: Vec<&str> = self.triggers.iter().map(|it| it.description()).collect();
         let decided = self
             .decisions
@@ -322,9 +346,9 @@ impl Hold {
                 .first()
                 .copied()
                 .unwrap_or(Trigger::PolicyDefined),
-            trigger_description: descriptions
+            trigger_description: wants
                 .into_iter()
-                .map(str::to_owned)
+                .chain(descriptions.into_iter().map(str::to_owned))
                 .chain(self.earlier_run.as_ref().map(EarlierRun::sentence))
                 .collect::<Vec<String>>()
                 .join("; "),
@@ -360,6 +384,19 @@ impl Hold {
 
     /// What a yes would mean.
     fn statement(&self) -> String {
+        if let Some(target) = self.canonical.outside_target() {
+            let longer = match self.quorum {
+                0 | 1 => {
+                    "; with `--for session` or `--for project`, each time this session or this workspace wants it"
+                }
+                _ => "",
+            };
+            return format!(
+                "A yes {}, before {}{longer}.",
+                target.opening(None),
+                self.expires_at
+            );
+        }
         let back = match self.canonical.reversibility {
             Reversibility::Reversible => "It can be undone.",
             Reversibility::Partly => "It can be undone in part only.",

@@ -14,6 +14,7 @@ mod denial;
 mod envelope;
 mod hold;
 mod operator;
+mod outside;
 mod permit;
 pub mod shell;
 mod trust;
@@ -24,11 +25,12 @@ pub use canonical::{
     Preimage, Tool, Workspace, changed, changed_how,
 };
 pub use class::{Reversibility, Risk, SideEffect};
-pub use decision::{Choice, Decision, DecisionError, SignedDecision};
+pub use decision::{Choice, Decision, DecisionError, DecisionScope, SignedDecision};
 pub use deed::{Deed, Program, Programs, Role, Surroundings, Touch, Understanding, Undo, Where};
 pub use denial::{Denial, DenialCode};
 pub use envelope::{Envelope, EnvelopeError, ScopeDelta};
 pub use hold::{Basis, Coverage, EarlierRun, Hold, HoldError, HoldState, Pending, Proposer};
 pub use operator::{Operator, OperatorKey};
+pub use outside::{OutsideKind, OutsideTarget};
 pub use permit::{Permit, PermitError, PermitState};
 pub use trust::{Boundary, BoundaryError, Level, Trust};

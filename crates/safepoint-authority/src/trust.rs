@@ -12,10 +12,12 @@ use safepoint_model::{Digest, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Executable;
+use crate::{Executable, OutsideKind, OutsideTarget};
 
 /// What trust is about: `tool:/usr/bin/git`, `path:/srv/site`, `specialist:reviewer`,
-/// `provider:acme`, `workflow:release`.
+/// `provider:acme`, `workflow:release`; and what may be reached outside the fence, with the
+/// workspace or the session it is for: `host:example.org:443 in /srv/site`,
+/// `socket:/run/docker.sock in ses_…`, `file:/srv/shared.log in /srv/site`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Boundary {
     kind: &'static str,
@@ -25,11 +27,27 @@ pub struct Boundary {
 /// A text that is not a boundary.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "`{0}` is not a boundary: write `tool:`, `path:`, `specialist:`, `provider:` or `workflow:` and a name"
+    "`{0}` is not a boundary: write `tool:`, `path:`, `specialist:`, `provider:` or `workflow:` and a name, or `host:`, `socket:` or `file:`, a target, ` in ` and a workspace"
 )]
 pub struct BoundaryError(String);
 
-const KINDS: [&str; 5] = ["tool", "path", "specialist", "provider", "workflow"];
+const KINDS: [&str; 8] = [
+    "tool",
+    "path",
+    "specialist",
+    "provider",
+    "workflow",
+    "host",
+    "socket",
+    "file",
+];
+
+/// What stands between a target outside the fence and where it may be reached from.
+const FROM: &str = " in ";
+
+/// How a workspace, one on another machine, and a session begin. What follows an ` in ` that
+/// belongs to the target begins otherwise, or it could not be told apart.
+const PLACES: [char; 3] = ['/', '@', 's'];
 
 impl Boundary {
     /// A program, by where it lies.
@@ -66,6 +84,22 @@ impl Boundary {
 }
 
 impl Boundary {
+    /// A target outside the fence, for what runs in a workspace or in a session.
+    pub fn outside(target: &OutsideTarget, place: &str) -> Result<Self, BoundaryError> {
+        format!("{}:{}{FROM}{place}", target.kind.boundary(), target.name).parse()
+    }
+
+    /// The target outside the fence and the workspace or session it is for, if it is one.
+    pub fn outside_target(&self) -> Option<(OutsideTarget, &str)> {
+        let kind = OutsideKind::ALL
+            .into_iter()
+            .find(|it| it.boundary() == self.kind)?;
+        // Targets have no ` in ` in them, places may.
+        let (name, place) = self.name.split_once(FROM)?;
+        let name = name.to_owned();
+        Some((OutsideTarget { kind, name }, place))
+    }
+
     /// Where the program lies, if it is one.
     pub fn program(&self) -> Option<&str> {
         (self.kind == "tool").then_some(self.name.as_str())
@@ -87,6 +121,16 @@ impl FromStr for Boundary {
             .iter()
             .find(|known| **known == kind)
             .ok_or_else(wrong)?;
+        if OutsideKind::ALL
+            .into_iter()
+            .any(|it| it.boundary() == *kind)
+        {
+            let (target, place) = name.split_once(FROM).ok_or_else(wrong)?;
+            // One in the target would leave open where that ends.
+            if target.is_empty() || !place.starts_with(PLACES) {
+                return Err(wrong());
+            }
+        }
         let plain =
             !name.trim().is_empty() && name.len() <= 4096 && !name.chars().any(char::is_control);
         match plain {

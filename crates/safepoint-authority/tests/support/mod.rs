@@ -138,6 +138,7 @@ pub(crate) fn decision(hold: &Hold, operator: &str, choice: Choice) -> Decision 
         fingerprint: hold.fingerprint,
         choice,
         envelope: None,
+        scope: None,
         confirm: hold.confirm(),
         reason: None,
         operator: operator.to_owned(),

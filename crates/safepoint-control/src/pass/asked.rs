@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::see::Form;
 use super::{Mode, Proposal, Visitor};
 use crate::WorkflowIdentity;
+use crate::session::ByPolicy;
 
 /// The version of these documents.
 pub(super) const FORMAT: u32 = 1;
@@ -97,6 +98,19 @@ pub struct Wants {
     pub permit: Option<PermitId>,
     /// The client that carries it out.
     pub visitor: Option<Visitor>,
+    /// Who asks. Another machine never says so: what its fence is asked for stays there.
+    #[serde(skip)]
+    pub(super) origin: Origin,
+}
+
+/// Who asks for something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Whoever wants to do it.
+    #[default]
+    Proposer,
+    /// The fence, for a program that runs behind it. With whether a policy allows it.
+    Fence(ByPolicy),
 }
 
 impl Proposal {
@@ -112,6 +126,7 @@ impl Proposal {
             bounds: self.bounds.clone(),
             permit: self.permit.clone(),
             visitor: self.visitor.clone(),
+            origin: Origin::Proposer,
         }
     }
 }

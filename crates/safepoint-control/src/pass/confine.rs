@@ -127,6 +127,9 @@ pub(super) enum OutsideChange {
 pub(super) struct WidenedFence {
     pub(super) fence: Fence,
     pub(super) limits: WriteLimits,
+    /// Where every command may write besides the workspace: temporary folders, and the caches of
+    /// build tools. Nobody keeps work there.
+    pub(super) beside: Vec<PathBuf>,
 }
 
 /// What may be written in directories that a fence had to be widened by.
@@ -149,6 +152,7 @@ impl WidenedFence {
                 open: fence.writable.iter().filter_map(real).collect(),
                 ..WriteLimits::default()
             },
+            beside: fence.writable.iter().filter_map(real).collect(),
             fence,
         }
     }
@@ -185,6 +189,11 @@ impl WidenedFence {
 }
 
 impl WriteLimits {
+    /// What was let through by its name.
+    pub(super) fn granted(&self) -> &[PathBuf] {
+        &self.allowed
+    }
+
     /// Whether a path, as it really is, may be written as far as these limits say.
     pub(super) fn permit(&self, path: &Path) -> bool {
         let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
@@ -284,6 +293,12 @@ impl Passage<'_> {
             self.narrow(&mut fence, paths)?;
         }
         let mut fence = WidenedFence::of(fence);
+        if let Some(paths) = &running.within {
+            // An operator has named them: they are no temporary folders.
+            fence
+                .beside
+                .retain(|place| !paths.iter().any(|path| Path::new(path) == place));
+        }
         running.grant.widen(&mut fence);
         let outside = self
             .outside_of_session(&running.session_id)
@@ -334,6 +349,7 @@ impl Leave {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests")]
 mod tests {
     #![expect(clippy::disallowed_methods, reason = "tests make files")]
 

@@ -10,6 +10,7 @@ use safepoint_state::mutate::Covering;
 use safepoint_state::scope::{Cover as Reach, Scope};
 use safepoint_state::{Foreseen, Note, Snapshot};
 
+use super::effect::MeasuredEffect;
 use super::scratch::SCRATCH;
 
 /// Whether what is started can write outside the workspace.
@@ -31,6 +32,14 @@ pub(crate) struct Cover {
     pub(crate) reversibility: Reversibility,
     /// What could not.
     pub(crate) remainder: BTreeSet<String>,
+}
+
+impl Cover {
+    /// Adds what else it does.
+    pub(super) fn add(&mut self, effect: &MeasuredEffect) {
+        self.reversibility = self.reversibility.max(effect.reversibility);
+        self.remainder.extend(effect.remainder.iter().cloned());
+    }
 }
 
 /// What a checkpoint gives back.
@@ -117,7 +126,7 @@ impl Holes {
     }
 
     /// Why something in the workspace is not in it.
-    fn misses(&self, workspace: &Path, path: &str, below: bool) -> Option<String> {
+    pub(crate) fn misses(&self, workspace: &Path, path: &str, below: bool) -> Option<String> {
         let relative = Path::new(path).strip_prefix(workspace).ok()?;
         let missed = self.notes.iter().find(|note| {
             let noted = Path::new(&note.path);
@@ -300,7 +309,7 @@ pub(crate) fn conditions(
 }
 
 /// Whether a deed writes wherever the fence lets it.
-fn runs_anything(deed: &Deed) -> bool {
+pub(crate) fn runs_anything(deed: &Deed) -> bool {
     deed.undo == Undo::Workspace && !deed.action.starts_with("git.")
 }
 

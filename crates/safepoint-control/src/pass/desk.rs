@@ -1,8 +1,8 @@
 //! The operator's desk: what waits, what was decided, who decides.
 
 use safepoint_authority::{
-    Choice, Decision, DenialCode, Envelope, Hold, HoldState, Operator, Permit, PermitState,
-    SignedDecision,
+    Choice, Decision, DecisionScope, DenialCode, Envelope, Hold, HoldState, Operator, Permit,
+    PermitState, SignedDecision,
 };
 use safepoint_model::{Digest, HoldId, PermitId, SessionId, Span, Timestamp};
 use safepoint_store::{Durability, Sql, fault};
@@ -26,6 +26,8 @@ pub struct Verdict {
     pub choice: Choice,
     /// The envelope that goes with it.
     pub envelope: Option<Envelope>,
+    /// How long it lasts; once without it.
+    pub scope: Option<DecisionScope>,
     /// The word of the second confirmation.
     pub confirm: Option<String>,
     /// Why.
@@ -83,6 +85,9 @@ impl Desk<'_> {
         }
         let now = self.control.around.clock.now();
         let store = self.control.trail.store();
+        if hold.canonical.outside_target().is_some() {
+            return Ok(None);
+        }
         let first = store.read(|sql| self.first_of(sql, &hold.canonical.session_id, now))?;
         Ok(first.filter(|first| *first != hold.hold_id))
     }
@@ -117,6 +122,7 @@ impl Desk<'_> {
             fingerprint: verdict.fingerprint,
             choice: verdict.choice,
             envelope: verdict.envelope.clone(),
+            scope: verdict.scope,
             confirm: verdict.confirm.clone(),
             reason: verdict.reason.clone(),
             operator: operator.name.clone(),
@@ -146,7 +152,10 @@ impl Desk<'_> {
                 .ok_or(ControlError::Meanwhile("the hold is gone"))?;
             let first = self.first_of(writing.sql(), &hold.canonical.session_id, now)?;
             if let Some(first) = first.filter(|first| {
-                hold.state == HoldState::Pending && opened.choice.is_yes() && *first != hold.hold_id
+                hold.state == HoldState::Pending
+                    && opened.choice.is_yes()
+                    && *first != hold.hold_id
+                    && hold.canonical.outside_target().is_none()
             }) {
                 return Err(ControlError::OutOfTurn { first });
             }
@@ -155,6 +164,12 @@ impl Desk<'_> {
             self.tell(writing, &decided, &operator.name, &signed)?;
             self.stand(writing, &decided, &opened, now)?;
             let permit = match decided.state {
+                // What is open needs no permit.
+                HoldState::Approved if opened.scope.is_some() => {
+                    self.tell_stewards(writing, &decided, &opened, &manifests)?;
+                    self.open_outside(writing, &decided, &opened)?;
+                    None
+                }
                 HoldState::Approved => {
                     self.tell_stewards(writing, &decided, &opened, &manifests)?;
                     Some(self.issue(writing, &decided, now)?)
@@ -167,7 +182,8 @@ impl Desk<'_> {
         decided
     }
 
-    /// The hold that comes first in its session, which is decided first.
+    /// The hold that comes first in its session, which is decided first. What the fence was asked
+    /// for has no order: each stands for itself, and nothing waits for it.
     fn first_of(
         &self,
         sql: &mut dyn Sql,
@@ -178,6 +194,7 @@ impl Desk<'_> {
             hold.canonical.session_id == *session
                 && hold.state == HoldState::Pending
                 && hold.expires_at > now
+                && hold.canonical.outside_target().is_none()
         })?;
         Ok(waiting.into_iter().next().map(|hold| hold.hold_id))
     }

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::Visitor;
 use super::asked::Told;
 use super::confine::OutsideGrant;
+use super::disagreement::ForetoldEffect;
+use super::effect::MeasuredEffect;
 use super::places::EnvelopePlace;
 use super::see::AGENT_RUN;
 use super::supervise::ReachRecord;
@@ -274,6 +276,12 @@ pub(crate) struct Running {
     /// What it reached outside the fence, and what it was refused.
     #[serde(default)]
     pub(crate) reach: ReachRecord,
+    /// What its words said of it before it began. Actions from before that was kept have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) foretold: Option<ForetoldEffect>,
+    /// Whether it can be taken back, as it turned out; where nobody saw that, as its words say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) effect: Option<MeasuredEffect>,
 }
 
 /// What is known of an action that happens on another machine.

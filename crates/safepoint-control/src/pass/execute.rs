@@ -20,6 +20,7 @@ use serde_json::json;
 use super::asked::Reported;
 use super::attend::{Stop, capture_of};
 use super::documents::Running;
+use super::effect::MeasuredEffect;
 use super::guarded::is_code_of_client;
 use super::outbox::Ending;
 use super::script::{Sealed, Watched};
@@ -86,6 +87,8 @@ pub struct Ran {
     pub exchanged: Vec<String>,
     /// What it reached outside the fence, and what it was refused.
     pub record: ReachRecord,
+    /// Whether it can be taken back, as it turned out.
+    pub effect: MeasuredEffect,
     /// Has to stay for as long as something that it started does.
     pub supervisor: Option<Supervisor>,
 }
@@ -142,15 +145,18 @@ impl Passage<'_> {
             (Ended::ByItself, true) => "ok",
             _ => "error",
         };
+        self.measure_running(&mut running, &end)?;
         let body = json!({
             "exit_code": status.code(), "signal": status.signal(),
             "ended": ended.as_str(),
             "left_running": left_running, "exchanged": exchanged,
             "reached": end.record.reached, "refused": end.record.refused,
+            "reversibility": running.effect.as_ref().map(|it| it.reversibility),
+            "remainder": running.effect.as_ref().map(|it| &it.remainder),
         });
         let share = end.observation.as_ref();
         let share = share.and_then(|seen| self.observed_share(seen));
-        if end.record != running.reach {
+        if end.observation.is_some() {
             running.reach = end.record.clone();
             self.control
                 .trail
@@ -164,6 +170,9 @@ impl Passage<'_> {
         };
         let changes = self.conclude_from(leave, before.as_ref(), outcome, body, share)?;
         fault::point("pass.recorded");
+        if end.observation.is_some() {
+            self.count_disagreements(&running, outcome, !changes.is_empty())?;
+        }
         let read = |pipe: Receiver<Vec<u8>>| pipe.recv_timeout(PATIENCE).unwrap_or_default();
         Ok(Ran {
             ended,
@@ -175,6 +184,13 @@ impl Passage<'_> {
             lost: self.state.lost_by(&leave.action_id)?,
             left_running,
             exchanged,
+            effect: match running.effect {
+                Some(effect) => effect,
+                None => MeasuredEffect {
+                    reversibility: leave.canonical.reversibility,
+                    remainder: leave.canonical.remainder.clone(),
+                },
+            },
             record: end.record,
             supervisor: end.supervisor,
         })

@@ -12,7 +12,9 @@ mod change;
 mod confine;
 mod cover;
 mod desk;
+mod disagreement;
 mod documents;
+mod effect;
 mod execute;
 mod far;
 mod fetching;
@@ -21,8 +23,10 @@ mod integrate;
 mod join;
 mod moved;
 mod needs;
+mod opened;
 mod outbox;
 mod outside;
+mod outside_use;
 mod overridden;
 mod perform;
 mod permitted;
@@ -65,19 +69,24 @@ pub use bench::Bench;
 pub use change::ProposedChange;
 pub(crate) use desk::active as active_operator;
 pub use desk::{Desk, Signing, Verdict};
+pub use disagreement::DisagreementCounts;
 pub(crate) use documents::Standing;
+pub use effect::{ActionEffect, MeasuredEffect};
 pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
 pub use fetching::DefaultHosts;
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
+pub use outside_use::OutsideUse;
 pub use perform::{ClaimedLine, PerformedLine, ShellLine};
 pub use proposal::{Act, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::this_process;
 pub use request::Requested;
 pub use signed::Elsewhere;
 pub use silence::{given_up, session_ended};
-pub use supervise::{ReachRecord, ReachedTargets, RefusedTarget, SupervisedChild};
+pub use supervise::{
+    HoldListener, HoldWait, ReachRecord, ReachedTargets, RefusedTarget, SupervisedChild,
+};
 pub use tool::means_program;
 pub use visit::{Finished, client_process, is_between};
 pub use word::{Word, program_content, signed_word};
@@ -139,6 +148,8 @@ pub struct Passage<'a> {
     /// The control plane, where that is somewhere else. Then `control` has only what this
     /// machine remembers itself.
     pub far: Option<&'a dyn Far>,
+    /// How long a program waits for a decision about what it wants outside; not at all without.
+    pub hold_wait: Option<HoldWait<'a>>,
 }
 
 /// What comes of a proposal.

@@ -64,6 +64,13 @@ pub(super) fn needs(
         triggers.retain(|trigger| !answered.contains(trigger));
     }
     let mut delta = boundaries.delta;
+    if form.is_wanted_outside() {
+        // That it is outside is all that there is to be asked.
+        triggers.retain(|trigger| *trigger != Trigger::PathScope);
+        if by_policy == ByPolicy::Open {
+            triggers.insert(0, Trigger::OutsideFence);
+        }
+    }
     if let Some(bounds) = &wants.bounds {
         let beyond = bounds.delta(&form.canonical, now);
         if !beyond.is_empty() {
@@ -152,7 +159,10 @@ pub(super) fn versions(form: &Form) -> BTreeMap<String, u64> {
 /// Whether an operator's envelope answers it: what a rule asks, and what a workflow does beyond
 /// what it says it keeps to.
 fn answered_by_envelope(trigger: Trigger) -> bool {
-    matches!(trigger, Trigger::PolicyDefined | Trigger::OutsideEnvelope)
+    matches!(
+        trigger,
+        Trigger::PolicyDefined | Trigger::OutsideEnvelope | Trigger::OutsideFence
+    )
 }
 
 /// Whether it is about the action alone: not a rule, nor how the session stands.

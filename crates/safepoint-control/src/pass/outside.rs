@@ -3,14 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use safepoint_authority::{Permit, PermitState};
+use safepoint_authority::{Hold, OutsideKind, OutsideTarget, Permit, PermitState};
 use safepoint_fence::Refusal;
 use safepoint_model::SessionId;
 use safepoint_store::Durability;
 
+use super::Passage;
 use super::documents::Standing;
-use super::supervise::{Admission, WRITE};
-use super::{Passage, request};
+use super::supervise::Admission;
 use crate::{ControlError, kept};
 
 impl Passage<'_> {
@@ -52,8 +52,8 @@ impl Passage<'_> {
         });
         for permit in issued {
             let hold = store.read(|sql| kept::get(sql, permit.hold_id.as_str()))?;
-            let target = hold.and_then(|hold| request::target_of(&hold, WRITE));
-            let Some(path) = target.map(PathBuf::from) else {
+            let target = hold.and_then(|hold: Hold| hold.canonical.outside_target());
+            let Some(path) = target.and_then(file) else {
                 continue;
             };
             let wanted = Refusal::Outside(path.clone());
@@ -61,6 +61,11 @@ impl Passage<'_> {
                 places.push(path);
             }
         }
+        places.extend(self.opened_outside(session)?.into_iter().filter_map(file));
         Ok(places)
     }
+}
+
+fn file(target: OutsideTarget) -> Option<PathBuf> {
+    (target.kind == OutsideKind::File).then(|| target.name.into())
 }

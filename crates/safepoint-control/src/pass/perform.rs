@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use safepoint_fence::{Observation, Supervisor};
+use safepoint_fence::{HostRule, Observation, Supervisor};
 use safepoint_model::{ActionId, SessionId};
 use safepoint_state::Share;
 use safepoint_state::path::TreePath;
@@ -16,7 +16,9 @@ use serde_json::json;
 use super::asked::Reported;
 use super::attend::{Stop, ended_code};
 use super::confine::WidenedFence;
+use super::cover::{Holes, Net};
 use super::documents::Running;
+use super::effect;
 use super::recover::this_process;
 use super::supervise::{ReachRecord, Secured, SupervisedChild, SupervisedEnd};
 use super::{Capture, Passage, Visitor};
@@ -178,6 +180,7 @@ impl Passage<'_> {
                     .observation
                     .as_ref()
                     .map(|seen| self.observed_share(seen));
+                self.measure_running(&mut running, end)?;
                 (outcome, self.ending_body(&running, end, code), code)
             }
             Err(error) => ("error", json!({"why": error.to_string()}), 126),
@@ -190,7 +193,10 @@ impl Passage<'_> {
             Some(share) => share,
             None => self.share_of(&running)?,
         };
-        self.end_of(&running, outcome, body, &report, &share)?;
+        let changes = self.end_of(&running, outcome, body, &report, &share)?;
+        if ended.as_ref().is_ok_and(|end| end.observation.is_some()) {
+            self.count_disagreements(&running, outcome, !changes.is_empty())?;
+        }
         self.told_to_gates(&running, report)?;
         let end = ended.map_err(failed)?;
         Ok(PerformedLine {
@@ -300,6 +306,40 @@ impl Passage<'_> {
         })
     }
 
+    /// Works out what an action did from what was seen of it. One that reached out, or wanted to,
+    /// is in the log although it changed nothing: with a checkpoint of the state that it left.
+    pub(super) fn measure_running(
+        &self,
+        running: &mut Running,
+        end: &SupervisedEnd,
+    ) -> Result<(), ControlError> {
+        let Some(seen) = &end.observation else {
+            return Ok(());
+        };
+        if !end.record.is_empty() && running.before.is_none() {
+            self.secure_running(running)?;
+        }
+        let before = match &running.before {
+            Some(id) => Some(self.state.find(id)?),
+            None => None,
+        };
+        let holes = before
+            .as_ref()
+            .map(|it| Holes::of(&Net::Made(it), Vec::new()));
+        let services = self.named_services();
+        let root = &self.workspace.root;
+        let effect = effect::measure(&end.record, seen, services, holes.as_ref(), root);
+        running.effect = Some(effect);
+        Ok(())
+    }
+
+    /// Services that settings let every command reach.
+    pub(super) fn named_services(&self) -> &[HostRule] {
+        let fence = self.fence.as_ref();
+        let supervision = fence.and_then(|fence| fence.supervision.as_ref());
+        supervision.map_or(&[], |it| it.services.as_slice())
+    }
+
     /// What the trail says of the end of a line.
     pub(super) fn ending_body(
         &self,
@@ -310,6 +350,8 @@ impl Passage<'_> {
         json!({
             "exit_code": code, "fenced": end.is_fenced,
             "reached": running.reach.reached, "refused": running.reach.refused,
+            "reversibility": running.effect.as_ref().map(|it| it.reversibility),
+            "remainder": running.effect.as_ref().map(|it| &it.remainder),
             "left_running": end.supervisor.as_ref().is_some_and(Supervisor::is_in_use),
         })
     }

@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_authority::{
-    Canonical, Coverage, Denial, DenialCode, Directory, Hold, Identity, Input, Permit, PermitState,
-    Reversibility, Risk, SideEffect, Tool, Workspace,
+    Canonical, Coverage, Denial, DenialCode, Directory, Hold, Identity, Input, NamedPath,
+    OutsideKind, OutsideTarget, Permit, PermitState, Preimage, Reversibility, Risk, SideEffect,
+    Tool, Workspace,
 };
 use safepoint_gates::{Cause, Decision, Event, Judgement, Request, RiskTier, Session};
 use safepoint_model::{ActionId, SessionId, Span, Timestamp, json};
@@ -16,12 +17,13 @@ use safepoint_store::Sql;
 use safepoint_trail::Writing;
 use serde_json::{Value, json};
 
-use super::asked::Wants;
+use super::asked::{Origin, Wants};
 use super::bench::Under;
 use super::documents::Standing;
+use super::effect::{self, Moment};
 use super::see::Form;
 use super::settle::{Settled, Yes};
-use super::supervise::{CONNECT, TARGET};
+use super::supervise::TARGET;
 use super::{Bench, Mode, Passage, Proposal};
 use crate::session::ByPolicy;
 use crate::{Control, ControlError, kept};
@@ -89,7 +91,8 @@ impl Passage<'_> {
         let judgement = self
             .control
             .judge_unwritten(engine, session, &name, requests)?;
-        let form = bench.request_form(session, &request, risk_of(&request, &judgement))?;
+        let risk = risk_of(&request, &judgement);
+        let form = bench.request_form(session, &request, risk, Origin::Proposer)?;
         let (denial, _) = bench.rehearse_form(&proposal.wants(), &form, &rehearsal)?;
         Ok(denial)
     }
@@ -116,7 +119,7 @@ impl Bench<'_> {
         let (judgement, denial) = self.control.step_with(
             id,
             event,
-            |sql, judgement| self.known_request(sql, event, judgement),
+            |sql, judgement| self.known_request(sql, event, wants, judgement),
             |writing, judgement, now| self.settle_request(writing, event, wants, judgement, now),
         )?;
         Ok(Requested { judgement, denial })
@@ -127,15 +130,18 @@ impl Bench<'_> {
         &self,
         sql: &mut dyn Sql,
         event: &Event,
+        wants: &Wants,
         judgement: &Judgement,
     ) -> Result<Option<ActionId>, ControlError> {
         let Event::Request(request) = event else {
             return Ok(None);
         };
-        if judgement.resolution.decision != Decision::RequiresApproval {
+        let by_rule = judgement.resolution.decision == Decision::RequiresApproval;
+        if !by_rule && wants.origin == Origin::Proposer {
             return Ok(None);
         }
-        let form = self.request_form(&judgement.session, request, risk_of(request, judgement))?;
+        let risk = risk_of(request, judgement);
+        let form = self.request_form(&judgement.session, request, risk, wants.origin)?;
         let session = &judgement.session.session_id;
         let wish = form.canonical.wish().to_string();
         let permits: Vec<Permit> = kept::about(sql, &wish)?;
@@ -176,14 +182,16 @@ impl Bench<'_> {
             _ => return Ok(None),
         };
         // Nothing but the rules asks about it.
-        let plain = wants.mode == Mode::Policy && wants.bounds.is_none();
+        let plain = wants.mode == Mode::Policy
+            && wants.bounds.is_none()
+            && wants.origin == Origin::Proposer;
         if decision == Decision::Allow && plain {
             let session = &judgement.session.session_id;
             if kept::get::<Standing>(writing.sql(), session.as_str())?.is_none() {
                 return Ok(None);
             }
         }
-        let form = self.request_form(&judgement.session, &request, risk)?;
+        let form = self.request_form(&judgement.session, &request, risk, wants.origin)?;
         if matches!(decision, Decision::Deny | Decision::Hold) {
             return Ok(self.refused(wants, &form, &action, judgement));
         }
@@ -199,8 +207,11 @@ impl Bench<'_> {
             objective: wants.objective.clone().or(judgement.session.goal.clone()),
             ..wants.clone()
         };
-        // Boundaries of this machine mean nothing for what happens elsewhere: the rules ask.
-        let by_policy = ByPolicy::Allowed;
+        let by_policy = match wants.origin {
+            // Boundaries of this machine mean nothing for what happens elsewhere: the rules ask.
+            Origin::Proposer => ByPolicy::Allowed,
+            Origin::Fence(by_policy) => by_policy,
+        };
         let settled = self.settle(writing, &wants, &form, &action, judgement, by_policy, now)?;
         match settled {
             Settled::Leave {
@@ -288,21 +299,9 @@ impl Bench<'_> {
         session: &Session,
         request: &Request,
         risk: RiskTier,
+        origin: Origin,
     ) -> Result<Form, ControlError> {
-        let parameters =
-            json::canonical(&request.parameters).map_err(|error| ControlError::Proposal {
-                reason: format!("the parameters cannot be written down exactly: {error}"),
-            })?;
-        let parameters = String::from_utf8_lossy(&parameters).into_owned();
         let under = Under::of(session);
-        let hosts = match request.action == CONNECT {
-            true => target(&request.parameters).into_iter().collect(),
-            false => BTreeSet::new(),
-        };
-        let side_effects = match hosts.is_empty() {
-            true => BTreeSet::new(),
-            false => BTreeSet::from([SideEffect::Network]),
-        };
         let canonical = Canonical {
             schema: Canonical::SCHEMA,
             tool: Tool {
@@ -311,10 +310,7 @@ impl Bench<'_> {
                 interpreters: Vec::new(),
             },
             actions: BTreeSet::from([request.action.clone()]),
-            argv: vec![
-                request.action.clone(),
-                self.control.trail.without_tokens(parameters),
-            ],
+            argv: vec![request.action.clone()],
             directory: Directory {
                 path: String::new(),
                 identity: Identity {
@@ -324,9 +320,9 @@ impl Bench<'_> {
             },
             environment: BTreeMap::new(),
             paths: Vec::new(),
-            hosts,
+            hosts: BTreeSet::new(),
             input: Input::None {},
-            side_effects,
+            side_effects: BTreeSet::new(),
             reversibility: Reversibility::Unknown,
             remainder: BTreeSet::new(),
             risk: match risk {
@@ -343,12 +339,37 @@ impl Bench<'_> {
             policy_version: under.policy_version,
             atlases: under.atlases,
         };
+        let (canonical, not_covered) = match (origin, target(request)) {
+            (Origin::Fence(_), Some(target)) => {
+                let canonical = self.wanted_outside(canonical, &target);
+                let remainder = canonical.remainder.iter().cloned().collect();
+                (canonical, remainder)
+            }
+            (Origin::Fence(_), None) => {
+                return Err(ControlError::Proposal {
+                    reason: "the fence asks for nothing that it closes".to_owned(),
+                });
+            }
+            (Origin::Proposer, _) => {
+                let parameters = json::canonical(&request.parameters).map_err(|error| {
+                    ControlError::Proposal {
+                        reason: format!("the parameters cannot be written down exactly: {error}"),
+                    }
+                })?;
+                let parameters = String::from_utf8_lossy(&parameters).into_owned();
+                let parameters = self.control.trail.without_tokens(parameters);
+                let canonical = Canonical {
+                    argv: vec![request.action.clone(), parameters],
+                    ..canonical
+                };
+                let not_covered = "whoever asked carries it out: no checkpoint covers it";
+                (canonical, vec![not_covered.to_owned()])
+            }
+        };
         Ok(Form {
             fingerprint: canonical.fingerprint()?,
             coverage: Coverage {
-                not_covered: vec![
-                    "whoever asked carries it out: no checkpoint covers it".to_owned(),
-                ],
+                not_covered,
                 ..Coverage::default()
             },
             requests: vec![request.clone()],
@@ -361,30 +382,62 @@ impl Bench<'_> {
             canonical,
         })
     }
+
+    /// The form of a request, for something that a program behind the fence wants outside it.
+    fn wanted_outside(&self, form: Canonical, target: &OutsideTarget) -> Canonical {
+        let path = |role: &str| NamedPath {
+            path: target.name.clone(),
+            role: role.to_owned(),
+            inside: false,
+            preimage: Preimage::Unknown {},
+        };
+        let (paths, hosts, effect) = match target.kind {
+            OutsideKind::Host => (
+                Vec::new(),
+                BTreeSet::from([target.name.clone()]),
+                SideEffect::Network,
+            ),
+            OutsideKind::Socket => (vec![path("connect")], BTreeSet::new(), SideEffect::Network),
+            OutsideKind::File => (vec![path("write")], BTreeSet::new(), SideEffect::Write),
+        };
+        let effect_outside = effect::of_target(target, &[], Moment::Before);
+        Canonical {
+            tool: Tool {
+                name: Canonical::FENCE.to_owned(),
+                ..form.tool
+            },
+            argv: vec![target.kind.action().to_owned(), target.name.clone()],
+            workspace: Workspace {
+                path: self.root.clone(),
+            },
+            paths,
+            hosts,
+            side_effects: BTreeSet::from([effect]),
+            reversibility: effect_outside.reversibility,
+            remainder: effect_outside.remainder,
+            ..form
+        }
+    }
 }
 
 impl Form {
     /// Whether somebody else carries it out, and only the gates are asked.
     pub(super) fn is_request(&self) -> bool {
-        self.canonical.tool.name == REQUEST
+        self.canonical.tool.name == REQUEST || self.is_wanted_outside()
+    }
+
+    /// Whether the fence asks, for a program that runs behind it.
+    pub(super) fn is_wanted_outside(&self) -> bool {
+        self.canonical.tool.name == Canonical::FENCE
     }
 }
 
 /// What a request for something outside the fence is about.
-fn target(parameters: &Value) -> Option<String> {
-    parameters.get(TARGET)?.as_str().map(str::to_owned)
-}
-
-/// What a hold is about, if it is a request for this kind of thing outside the fence.
-pub(super) fn target_of(hold: &Hold, action: &str) -> Option<String> {
-    let form = &hold.canonical;
-    let [name, parameters] = form.argv.as_slice() else {
-        return None;
-    };
-    if form.tool.name != REQUEST || name != action {
-        return None;
-    }
-    target(&serde_json::from_str(parameters).ok()?)
+fn target(request: &Request) -> Option<OutsideTarget> {
+    let kinds = [OutsideKind::Host, OutsideKind::Socket, OutsideKind::File];
+    let kind = kinds.into_iter().find(|it| it.action() == request.action)?;
+    let name = request.parameters.get(TARGET)?.as_str()?.to_owned();
+    Some(OutsideTarget { kind, name })
 }
 
 /// The risk under which a request was judged.

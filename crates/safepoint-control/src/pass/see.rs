@@ -19,6 +19,7 @@ use super::bench::Under;
 use super::confine::is_beyond;
 use super::cover::{self, Cover, Fenced, Holes, Net};
 use super::documents::Running;
+use super::effect::{self, Moment};
 use super::guarded::CONTROL;
 use super::{Act, Bench, Passage, Proposal, StartsPrograms, Stdin, visit};
 use crate::world::{self, Interpreter, Opened, Search};
@@ -269,13 +270,30 @@ impl Passage<'_> {
         let root = &self.workspace.root;
         let holes = Holes::of(net, self.overwritten(seen, net));
         let fenced = self.is_fenced(seen);
-        let covers: Vec<Cover> = seen
+        let mut covers: Vec<Cover> = seen
             .deeds
             .iter()
             .zip(&seen.named)
             .map(|(deed, named)| cover::of(deed, named, &holes, root, fenced))
             .collect();
-        let total = cover::together(&covers);
+        let mut total = cover::together(&covers);
+        let runs_anything = seen.deeds.iter().any(cover::runs_anything);
+        if fenced == Fenced::Yes && runs_anything {
+            let services = self.named_services();
+            let named = self.named_outside();
+            let named = effect::of_targets(&named, services, Moment::Before);
+            let each = seen.deeds.iter().zip(&mut covers);
+            // Each call of an agent is judged by itself.
+            let is_judged =
+                |deed: &Deed| cover::runs_anything(deed) && seen.tool.name != AGENT_TOOL;
+            for (_, cover) in each.filter(|(deed, _)| is_judged(deed)) {
+                cover.add(&named);
+            }
+            total.add(&named);
+            // An operator has answered for these: policies are not asked about them again.
+            let opened = self.opened_outside(&under.session_id)?;
+            total.add(&effect::of_targets(&opened, services, Moment::Before));
+        }
         let total = cover::with_shared_repository(total, &seen.deeds, root, fenced);
         // Whom to trust is known where it is judged.
         let tool = &seen.tool;

@@ -15,7 +15,9 @@ use super::bench::Under;
 use super::change::MUTATE;
 use super::confine::{Approved, OutsideGrant};
 use super::cover::Net;
+use super::disagreement::ForetoldEffect;
 use super::documents::{Remote, Running, Standing};
+use super::effect::MeasuredEffect;
 use super::needs::{Needed, needs, refused_mode};
 use super::places::leads_elsewhere;
 use super::see::{Form, errand, is_used};
@@ -180,6 +182,14 @@ impl Bench<'_> {
                 return self.deny(writing, form, action, denial);
             }
         };
+        if self.is_opened(writing.sql(), form, &needed)? {
+            let yes = Yes {
+                decision: "approved",
+                envelope: Some(UsedEnvelope { hold_id: None }),
+                ..Yes::without_asking()
+            };
+            return self.leave(writing, wants, form, action, yes, now);
+        }
         if let Some(envelope) = &standing.envelope {
             let delta = envelope.delta(&form.canonical, now);
             if is_answered(wants, form, &needed, &standing, now) {
@@ -481,6 +491,11 @@ impl Running {
             agent_session: None,
             within: None,
             reach: ReachRecord::default(),
+            foretold: Some(ForetoldEffect::of(&form.canonical, &form.coverage)),
+            effect: Some(MeasuredEffect {
+                reversibility: form.canonical.reversibility,
+                remainder: form.canonical.remainder.clone(),
+            }),
         }
     }
 }

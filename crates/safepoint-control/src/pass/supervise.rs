@@ -9,37 +9,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvError, RecvTimeoutError, Sender, SyncSender, channel, sync_channel,
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use safepoint_authority::{HoldState, OutsideKind, OutsideTarget};
 use safepoint_fence::{FenceError, Gate, Observation, Refusal, Supervisor};
 use safepoint_gates::{Decision, Event, Request};
-use safepoint_model::{HoldId, SessionId};
+use safepoint_model::{HoldId, SessionId, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::asked::Wants;
+use super::asked::{Origin, Wants};
 use super::attend::{Stop, wait};
 use super::confine::{WidenedFence, WriteLimits};
 use super::documents::Running;
 use super::request::plain_request;
-use super::{Capture, Ended, Mode, Passage};
-use crate::ControlError;
-use crate::session::ByPolicy;
-
-/// A host, asked for at run time.
-pub(super) const CONNECT: &str = "net.connect";
-/// A socket with a path, asked for at run time.
-pub(super) const SOCKET: &str = "socket.connect";
-/// A file outside, asked for at run time.
-pub(super) const WRITE: &str = "file.write";
+use super::{Capture, Ended, Passage};
+use crate::{Control, ControlError};
 
 /// The parameter of a request that names what is wanted.
 pub(super) const TARGET: &str = "target";
 
 /// So many different targets of one action become requests; the rest are only refused.
 const MAX_REQUESTS: usize = 32;
+
+/// How often to look whether somebody has decided.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// So many files outside are listed for one action, and so many refusals.
 const MAX_LISTED: usize = 256;
@@ -55,18 +54,47 @@ pub struct ReachRecord {
 }
 
 /// What an action reached outside the fence.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReachedTargets {
     /// Machines, with the port.
     pub hosts: BTreeSet<String>,
     /// Sockets with a path.
     pub sockets: BTreeSet<String>,
-    /// Files outside the workspace that were written.
+    /// Files outside the workspace that were written, but for temporary folders and the caches of
+    /// build tools.
     pub outside: BTreeSet<String>,
     /// How many more of them there were than are listed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_outside: usize,
+}
+
+impl ReachRecord {
+    /// Whether nothing outside was reached, and nothing refused.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl ReachedTargets {
+    /// Whether nothing outside was reached.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// All of them.
+    pub(super) fn targets(&self) -> Vec<OutsideTarget> {
+        let of = |kind, names: &BTreeSet<String>| -> Vec<OutsideTarget> {
+            let names = names.iter().cloned();
+            names.map(|name| OutsideTarget { kind, name }).collect()
+        };
+        [
+            of(OutsideKind::Host, &self.hosts),
+            of(OutsideKind::Socket, &self.sockets),
+            of(OutsideKind::File, &self.outside),
+        ]
+        .concat()
+    }
 }
 
 #[expect(
@@ -78,7 +106,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 /// Something that an action was refused.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefusedTarget {
     /// The action it would have been: `net.connect`, `socket.connect`, `file.write`, or the name
@@ -88,6 +116,7 @@ pub struct RefusedTarget {
     pub target: String,
     /// The hold that an operator can approve, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub hold_id: Option<HoldId>,
 }
 
@@ -171,6 +200,56 @@ impl Gate for QuestionGate {
     }
 }
 
+/// Hears of holds as they are made, to tell operators of them.
+pub trait HoldListener {
+    /// One was made, and somebody waits for it.
+    fn hold_was_made(&self, control: &Control);
+}
+
+/// How long a call of a program behind the fence waits for a person to decide about what it
+/// wants outside. To the program it is a call that takes its time.
+#[derive(Clone, Copy)]
+pub struct HoldWait<'a> {
+    /// So long.
+    pub limit: Duration,
+    /// Who tells operators.
+    pub listener: &'a dyn HoldListener,
+}
+
+/// What a supervised command has asked for so far.
+#[derive(Default)]
+struct OpenQuestions {
+    /// What was answered.
+    answers: BTreeMap<Refusal, bool>,
+    /// The hold of each that an operator can approve.
+    holds: BTreeMap<Refusal, HoldId>,
+    /// Calls that wait for a decision.
+    waiting: Vec<WaitingQuestion>,
+}
+
+/// A call that waits for a decision.
+struct WaitingQuestion {
+    wanted: Refusal,
+    hold: HoldId,
+    until: Timestamp,
+    answer: SyncSender<bool>,
+}
+
+/// Where every command may write besides the workspace, and nobody keeps work.
+#[derive(Debug, Default)]
+struct PlacesBeside {
+    places: Vec<PathBuf>,
+    /// What was let through by its name is work of somebody's, wherever it lies.
+    granted: Vec<PathBuf>,
+}
+
+impl PlacesBeside {
+    fn include(&self, path: &Path) -> bool {
+        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        within(&self.places) && !within(&self.granted)
+    }
+}
+
 /// A command that runs behind the fence.
 #[derive(Debug)]
 pub struct SupervisedChild {
@@ -181,6 +260,7 @@ pub struct SupervisedChild {
     messages: Receiver<Message>,
     sender: Sender<Message>,
     session: SessionId,
+    beside: PlacesBeside,
 }
 
 /// How a supervised command ended.
@@ -215,6 +295,7 @@ impl SupervisedChild {
             messages,
             sender,
             session: session.clone(),
+            beside: PlacesBeside::default(),
         })
     }
 }
@@ -229,7 +310,15 @@ impl Passage<'_> {
         secured: Secured,
     ) -> std::io::Result<SupervisedChild> {
         let (sender, messages) = channel();
-        let WidenedFence { mut fence, limits } = widened;
+        let WidenedFence {
+            mut fence,
+            limits,
+            beside,
+        } = widened;
+        let beside = PlacesBeside {
+            places: beside,
+            granted: limits.granted().to_vec(),
+        };
         let gate = Arc::new(QuestionGate {
             sender: Mutex::new(sender.clone()),
             is_secured: AtomicBool::new(secured == Secured::Yes),
@@ -252,6 +341,7 @@ impl Passage<'_> {
             messages,
             sender,
             session: session.clone(),
+            beside,
         })
     }
 
@@ -266,8 +356,7 @@ impl Passage<'_> {
         mut secure: impl FnMut() -> Result<(), ControlError>,
     ) -> std::io::Result<SupervisedEnd> {
         let session = supervised.session.clone();
-        let mut holds = BTreeMap::new();
-        let mut granted = BTreeMap::new();
+        let mut questions = OpenQuestions::default();
         let sender = supervised.sender.clone();
         let child = &mut supervised.child;
         let (ended, status) = std::thread::scope(|scope| {
@@ -276,36 +365,33 @@ impl Passage<'_> {
                 let _ = sender.send(Message::Ended(ended));
             });
             loop {
-                match supervised.messages.recv() {
-                    Ok(Message::Asked(Question::Write, answer)) => {
+                let received = match questions.waiting.is_empty() {
+                    true => supervised.messages.recv().map(Some),
+                    false => match supervised.messages.recv_timeout(POLL_INTERVAL) {
+                        Ok(message) => Ok(Some(message)),
+                        Err(RecvTimeoutError::Timeout) => Ok(None),
+                        Err(RecvTimeoutError::Disconnected) => Err(RecvError),
+                    },
+                };
+                match received {
+                    Ok(None) => {}
+                    Ok(Some(Message::Asked(Question::Write, answer))) => {
                         let _ = answer.send(secure().is_ok());
                     }
-                    Ok(Message::Asked(Question::Admit(wanted), answer)) => {
-                        let is_granted = match granted.get(&wanted) {
-                            Some(is_granted) => *is_granted,
-                            None if granted.len() >= MAX_REQUESTS => false,
-                            None => {
-                                let is_granted = match self.admit(&session, &wanted) {
-                                    Admission::Granted => true,
-                                    Admission::Refused(hold) => {
-                                        holds.extend(hold.map(|hold| (wanted.clone(), hold)));
-                                        false
-                                    }
-                                };
-                                granted.insert(wanted, is_granted);
-                                is_granted
-                            }
-                        };
-                        let _ = answer.send(is_granted);
+                    Ok(Some(Message::Asked(Question::Admit(wanted), answer))) => {
+                        self.answer_want(&session, &mut questions, wanted, answer);
                     }
-                    Ok(Message::Ended(ended)) => break ended,
+                    // Whoever still waits for an answer is gone, or gets none.
+                    Ok(Some(Message::Ended(ended))) => break ended,
                     Err(error) => break Err(std::io::Error::other(error)),
                 }
+                self.answer_decided(&session, &mut questions);
             }
         })?;
+        let mut holds = questions.holds;
         let observation = supervised.supervisor.as_ref().map(Supervisor::observe);
         let record = match &observation {
-            Some(seen) => self.reach_record(&session, seen, &mut holds),
+            Some(seen) => self.reach_record(&session, seen, &supervised.beside, &mut holds),
             None => ReachRecord::default(),
         };
         Ok(SupervisedEnd {
@@ -316,6 +402,79 @@ impl Passage<'_> {
             record,
             supervisor: supervised.supervisor,
         })
+    }
+
+    /// Answers what is wanted outside, or keeps the question until somebody has decided.
+    fn answer_want(
+        &self,
+        session: &SessionId,
+        questions: &mut OpenQuestions,
+        wanted: Refusal,
+        answer: SyncSender<bool>,
+    ) {
+        let known = match questions.answers.get(&wanted) {
+            Some(is_granted) => Some(*is_granted),
+            None if questions.answers.len() >= MAX_REQUESTS => Some(false),
+            None => None,
+        };
+        if let Some(is_granted) = known {
+            let _ = answer.send(is_granted);
+            return;
+        }
+        let same = questions.waiting.iter().find(|it| it.wanted == wanted);
+        if let Some(waiting) = same {
+            let waiting = WaitingQuestion {
+                wanted,
+                hold: waiting.hold.clone(),
+                until: waiting.until,
+                answer,
+            };
+            questions.waiting.push(waiting);
+            return;
+        }
+        let is_granted = match self.admit(session, &wanted) {
+            Admission::Granted => true,
+            Admission::Refused(None) => false,
+            Admission::Refused(Some(hold)) => {
+                questions.holds.insert(wanted.clone(), hold.clone());
+                let limit = self.hold_wait.map_or(Duration::ZERO, |wait| wait.limit);
+                if !limit.is_zero() {
+                    if let Some(wait) = self.hold_wait {
+                        wait.listener.hold_was_made(self.control);
+                    }
+                    questions.waiting.push(WaitingQuestion {
+                        wanted,
+                        hold,
+                        until: self.now().saturating_add_micros(micros(limit)),
+                        answer,
+                    });
+                    return;
+                }
+                false
+            }
+        };
+        questions.answers.insert(wanted, is_granted);
+        let _ = answer.send(is_granted);
+    }
+
+    /// Answers those questions that somebody has decided, or has not decided in time.
+    fn answer_decided(&self, session: &SessionId, questions: &mut OpenQuestions) {
+        for waiting in std::mem::take(&mut questions.waiting) {
+            let known = questions.answers.get(&waiting.wanted).copied();
+            let is_granted = match (known, self.standing(&waiting.hold)) {
+                (Some(is_granted), _) => is_granted,
+                (None, Ok(HoldState::Pending)) if self.now() < waiting.until => {
+                    questions.waiting.push(waiting);
+                    continue;
+                }
+                (None, Ok(HoldState::Approved)) => {
+                    matches!(self.admit(session, &waiting.wanted), Admission::Granted)
+                }
+                (None, Ok(_) | Err(_)) => false,
+            };
+            questions.answers.insert(waiting.wanted, is_granted);
+            let _ = waiting.answer.send(is_granted);
+        }
     }
 
     /// Asks for something outside, as for any other action of the session. What no policy names
@@ -331,15 +490,15 @@ impl Passage<'_> {
         let Some(request) = request_for(wanted).filter(|_| self.far.is_none()) else {
             return Admission::Refused(None);
         };
+        if self.is_never_opened(wanted) {
+            return Admission::Refused(None);
+        }
         let asked = self.bench().and_then(|bench| {
             let by_policy = self
                 .control
                 .by_policy(session, std::slice::from_ref(&request))?;
             let wants = Wants {
-                mode: match by_policy {
-                    ByPolicy::Allowed => Mode::Policy,
-                    ByPolicy::Open => Mode::Always,
-                },
+                origin: Origin::Fence(by_policy),
                 ..Wants::default()
             };
             bench.step_asking(session, &Event::Request(request), &wants)
@@ -353,11 +512,25 @@ impl Passage<'_> {
         }
     }
 
+    /// Whether no yes opens it: Safepoint's own files and sockets, and what is hidden behind every
+    /// fence.
+    fn is_never_opened(&self, wanted: &Refusal) -> bool {
+        let (Refusal::Outside(path) | Refusal::Socket(path)) = wanted else {
+            return false;
+        };
+        let hidden = self.fence.iter().flat_map(|fence| &fence.hidden);
+        self.own.iter().chain(hidden).any(|place| {
+            let real = std::fs::canonicalize(place);
+            path.starts_with(place) || real.is_ok_and(|real| path.starts_with(real))
+        })
+    }
+
     /// What was reached and refused, with a request for each refusal that has none yet.
     fn reach_record(
         &self,
         session: &SessionId,
         seen: &Observation,
+        beside: &PlacesBeside,
         holds: &mut BTreeMap<Refusal, HoldId>,
     ) -> ReachRecord {
         let mut refused = Vec::new();
@@ -388,6 +561,7 @@ impl Passage<'_> {
         let outside = seen.written.paths.iter().chain(&seen.written.trees);
         let outside: BTreeSet<String> = outside
             .filter(|path| !path.starts_with(root))
+            .filter(|path| !beside.include(path))
             .map(text)
             .collect();
         ReachRecord {
@@ -402,6 +576,10 @@ impl Passage<'_> {
     }
 }
 
+fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
 /// The request that a refusal becomes. What no yes can open has none.
 fn request_for(wanted: &Refusal) -> Option<Request> {
     let (action, target) = named(wanted);
@@ -414,9 +592,9 @@ fn request_for(wanted: &Refusal) -> Option<Request> {
 /// The action and the target of a refusal.
 fn named(wanted: &Refusal) -> (&str, String) {
     match wanted {
-        Refusal::Host(host) => (CONNECT, host.clone()),
-        Refusal::Socket(path) => (SOCKET, path.display().to_string()),
-        Refusal::Outside(path) => (WRITE, path.display().to_string()),
+        Refusal::Host(host) => (OutsideKind::Host.action(), host.clone()),
+        Refusal::Socket(path) => (OutsideKind::Socket.action(), path.display().to_string()),
+        Refusal::Outside(path) => (OutsideKind::File.action(), path.display().to_string()),
         Refusal::Call(name) => (name, String::new()),
     }
 }

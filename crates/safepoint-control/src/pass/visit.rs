@@ -235,6 +235,7 @@ impl Passage<'_> {
                 Some(still) if !still.ended => {
                     let still = Running {
                         reach: running.reach.clone(),
+                        effect: running.effect.clone(),
                         ..still
                     };
                     self.end(writing, &still, ending)

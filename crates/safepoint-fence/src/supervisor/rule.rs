@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::address::unfold;
+use super::address::{is_public, unfold};
 
 /// Longest name of a host, as DNS has it.
 const MAX_NAME_BYTES: usize = 253;
@@ -93,6 +93,30 @@ impl HostRule {
     /// Is the address itself meant? Rules for names mean no address.
     pub fn includes_address(&self, address: IpAddr) -> bool {
         matches!(self.host, HostPattern::Address(own) if own == unfold(address))
+    }
+
+    /// Is all that another rule means meant by this one, too?
+    pub fn includes(&self, other: &HostRule) -> bool {
+        let has_port = match other.port {
+            PortPattern::Any => self.port == PortPattern::Any,
+            PortPattern::Only(port) => self.includes_port(port),
+        };
+        has_port
+            && match &other.host {
+                HostPattern::Name(name) => self.includes_name(name),
+                HostPattern::Suffix(_) => self.host == other.host,
+                HostPattern::Address(address) => self.includes_address(*address),
+            }
+    }
+
+    /// Can it only lead to the public network? `localhost` and private addresses do not.
+    pub fn is_public(&self) -> bool {
+        match &self.host {
+            HostPattern::Name(name) | HostPattern::Suffix(name) => {
+                name != "localhost" && !name.ends_with(".localhost")
+            }
+            HostPattern::Address(address) => is_public(*address),
+        }
     }
 
     /// The one name that is meant, where it is one.
@@ -258,6 +282,36 @@ mod tests {
         assert!(suffix.includes_port(443) && !suffix.includes_port(80));
         assert!(rule("[::1]:*").includes_address("::1".parse().unwrap()));
         assert!(rule("10.0.0.1:*").includes_address("::ffff:10.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn fe_30_a_rule_includes_what_another_means_and_knows_what_is_public() {
+        for (one, other, is_included) in [
+            ("example.org:443", "example.org:443", true),
+            ("*.example.org:*", "a.example.org:443", true),
+            ("10.0.0.1:*", "10.0.0.1:5432", true),
+            ("example.org:443", "example.org:*", false),
+            ("example.org:443", "example.org:80", false),
+            ("example.org:443", "*.example.org:443", false),
+            ("10.0.0.1:*", "10.0.0.2:5432", false),
+        ] {
+            assert_eq!(
+                rule(one).includes(&rule(other)),
+                is_included,
+                "{one} {other}"
+            );
+        }
+        for public in ["example.org:443", "93.184.215.14:80"] {
+            assert!(rule(public).is_public(), "{public}");
+        }
+        for private in [
+            "localhost:5432",
+            "127.0.0.1:5432",
+            "10.0.0.1:80",
+            "[::1]:80",
+        ] {
+            assert!(!rule(private).is_public(), "{private}");
+        }
     }
 
     #[test]

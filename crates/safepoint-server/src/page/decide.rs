@@ -106,6 +106,14 @@ fn asking(visitor: &Visitor, hold: &Hold, keys: &Value) -> Markup {
                     }
                     details {
                         summary { "More than this once" }
+                        @if hold.is_outside_fence() {
+                            label for="lasts" { "Let it through" }
+                            select id="lasts" {
+                                option value="" { "once" }
+                                option value="session" { "each time this session wants it" }
+                                option value="project" { "in every session of this workspace, until it is revoked" }
+                            }
+                        }
                         label.choice { input type="checkbox" id="per-step"; " Ask before every further step of the session" }
                         label for="envelope" { "Or let the session do this much without asking, as JSON" }
                         textarea id="envelope" rows="3" spellcheck="false"

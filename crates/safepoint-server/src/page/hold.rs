@@ -46,6 +46,13 @@ pub(super) struct Hold {
     pub(super) waits_for: Option<String>,
 }
 
+impl Hold {
+    /// Whether the fence asks, for a program that runs behind it: a yes can last longer.
+    pub(super) fn is_outside_fence(&self) -> bool {
+        self.canonical_form.pointer("/tool/name") == Some(&Value::from("fence"))
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Basis {
     policy_id: String,

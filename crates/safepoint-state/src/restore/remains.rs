@@ -13,12 +13,11 @@ use crate::{StateError, omitted};
 /// Where that is of which no checkpoint says more.
 const BEYOND: &str = "beyond the checkpoint";
 
-/// What was said of an action before it began.
+/// What an entry says about whether an action can be taken back.
 #[derive(serde::Deserialize)]
-struct Intended {
-    reversibility: String,
-    #[serde(default)]
-    remainder: Vec<String>,
+struct ToldEffect {
+    reversibility: Option<String>,
+    remainder: Option<Vec<String>>,
 }
 
 impl State {
@@ -53,22 +52,19 @@ impl State {
         Ok(notes)
     }
 
-    /// What nothing covered of an action, as it was known before it began.
+    /// What nothing covered of an action: as it turned out, where that was seen, and otherwise as
+    /// it was known before it began.
     fn uncovered_by(&self, action: &Action) -> Result<Vec<Note>, StateError> {
-        let query = Query {
-            action: Some(action.id.to_string()),
-            kind: Some("action_intended".to_owned()),
-            ..Query::default()
+        let ended = self.told_of(action, "action_ended")?;
+        let ended = ended.into_iter().flatten();
+        let measured: Vec<ToldEffect> = ended.filter(|it| it.reversibility.is_some()).collect();
+        let told = match measured.is_empty() {
+            false => measured.into_iter().map(Some).collect(),
+            true => self.told_of(action, "action_intended")?,
         };
-        let mut intents = Vec::new();
-        self.trail.entries(&query, |entry| {
-            intents.push(entry);
-            Ok::<_, StateError>(Flow::More)
-        })?;
         let mut notes = Vec::new();
-        for intent in intents {
-            let body = self.trail.whole_body(&intent.body)?;
-            let Ok(intended) = serde_json::from_str::<Intended>(&body) else {
+        for effect in told {
+            let Some(effect) = effect.filter(|it| it.reversibility.is_some()) else {
                 notes.push(Note {
                     path: BEYOND.to_owned(),
                     why: "what was known of it before it began cannot be read".to_owned(),
@@ -76,9 +72,9 @@ impl State {
                 continue;
             };
             // What is only left out was looked at: it is told where it is gone or has changed.
-            let rest = intended.remainder.into_iter();
+            let rest = effect.remainder.unwrap_or_default().into_iter();
             let rest = rest.filter(|why| !why.contains("` is not in the checkpoint: "));
-            if intended.reversibility != "reversible" {
+            if effect.reversibility.as_deref() != Some("reversible") {
                 notes.extend(rest.map(|why| Note {
                     path: BEYOND.to_owned(),
                     why,
@@ -86,5 +82,25 @@ impl State {
             }
         }
         Ok(notes)
+    }
+
+    /// What the entries of one kind say of an action; nothing where one cannot be read.
+    fn told_of(&self, action: &Action, kind: &str) -> Result<Vec<Option<ToldEffect>>, StateError> {
+        let query = Query {
+            action: Some(action.id.to_string()),
+            kind: Some(kind.to_owned()),
+            ..Query::default()
+        };
+        let mut entries = Vec::new();
+        self.trail.entries(&query, |entry| {
+            entries.push(entry);
+            Ok::<_, StateError>(Flow::More)
+        })?;
+        let mut told = Vec::new();
+        for entry in entries {
+            let body = self.trail.whole_body(&entry.body)?;
+            told.push(serde_json::from_str(&body).ok());
+        }
+        Ok(told)
     }
 }

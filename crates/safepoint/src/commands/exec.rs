@@ -3,7 +3,9 @@
 use std::io::IsTerminal;
 
 use safepoint_authority::{Canonical, Coverage};
-use safepoint_control::pass::{Act, Answer, Capture, Ended, Leave, Ran, Rehearsed, Stdin};
+use safepoint_control::pass::{
+    Act, Answer, Capture, Ended, Leave, Ran, ReachedTargets, Rehearsed, Stdin,
+};
 use safepoint_model::{Exit, Span};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,8 +50,12 @@ pub(crate) struct ExecReply {
     stderr: String,
     /// The state before it.
     checkpoint_id: Option<String>,
-    /// Whether it can be taken back.
+    /// Whether it can be taken back, as it turned out.
     reversibility: String,
+    /// What of it cannot.
+    remainder: Vec<String>,
+    /// What it reached outside the fence.
+    reached: ReachedTargets,
     /// What nothing covers.
     not_covered: Vec<String>,
     /// What it changed.
@@ -209,7 +215,7 @@ fn tell(
     if let Some(end) = end {
         context.console.say(&format!("safepoint: {end}"));
     }
-    for rest in &leave.canonical.remainder {
+    for rest in &ran.effect.remainder {
         context.console.say(&format!(
             "safepoint: not taken back by an undo: {}",
             safepoint_model::text::line(rest).text
@@ -274,7 +280,9 @@ impl ExecReply {
             stdout: String::from_utf8_lossy(&ran.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&ran.stderr).into_owned(),
             checkpoint_id: leave.before.as_ref().map(|before| before.id.to_string()),
-            reversibility: leave.canonical.reversibility.as_str().to_owned(),
+            reversibility: ran.effect.reversibility.as_str().to_owned(),
+            remainder: ran.effect.remainder.iter().cloned().collect(),
+            reached: ran.record.reached.clone(),
             not_covered: leave.coverage.not_covered.clone(),
             changes: changes.collect(),
             not_held: ran.lost.iter().map(Into::into).collect(),

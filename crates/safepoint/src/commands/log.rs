@@ -1,5 +1,7 @@
 //! `safepoint log`: what happened, the newest first, with what each action changed.
 
+use safepoint_control::pass::{ReachedTargets, RefusedTarget};
+use safepoint_control::{Control, ControlError};
 use safepoint_model::{Exit, text};
 use safepoint_state::{Action, State, StateError};
 use schemars::JsonSchema;
@@ -8,7 +10,7 @@ use serde::Serialize;
 use super::checkpoint::NoteDocument;
 use super::list::refuse_missing;
 use super::restoring::{ChangeDocument, documents, line};
-use crate::console::{BAD, FAINT, Mode, STRONG, name};
+use crate::console::{BAD, FAINT, Mode, STRONG, WARNING, name};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -60,6 +62,15 @@ struct ActionDocument {
     /// What it changed. Null when the states before and after are no longer kept, or when what is
     /// kept was tampered with.
     changes: Option<Vec<ChangeDocument>>,
+    /// Whether it can be taken back, as it turned out: `reversible`, `partly`, `irreversible` or
+    /// `unknown`. Null for what did not pass.
+    reversibility: Option<&'static str>,
+    /// What of it cannot.
+    remainder: Vec<String>,
+    /// What it reached outside the fence.
+    reached: ReachedTargets,
+    /// What the fence refused it.
+    refused: Vec<RefusedTarget>,
     /// What it did that no checkpoint holds: no undo brings it back.
     not_held: Vec<NoteDocument>,
     /// Whether what the store keeps of it is not what the trail tells.
@@ -80,10 +91,11 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             (place, state.actions(&root, arguments.limit)?, state)
         }
     };
+    let control = context.control()?;
     let place = place.map(|id| id.to_string());
     let actions = found
         .iter()
-        .map(|action| document(&state, action, place.as_deref()))
+        .map(|action| document(&state, &control, action, place.as_deref()))
         .collect::<Result<Vec<_>, _>>()?;
     if context.console.mode == Mode::Ndjson {
         for one in &actions {
@@ -104,6 +116,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
 
 fn document(
     state: &State,
+    control: &Control,
     action: &Action,
     place: Option<&str>,
 ) -> Result<ActionDocument, CliError> {
@@ -111,7 +124,15 @@ fn document(
         let before = state.find(action.before.as_str())?;
         Ok((before, state.find(action.after.as_str())?))
     });
-    let tampered = matches!(sides, Err(StateError::Tampered { .. }));
+    let effect = control.effect_of(&action.id);
+    let is_forged = matches!(effect, Err(ControlError::Tampered { .. }));
+    let effect = match effect {
+        Err(ControlError::Tampered { .. }) => None,
+        effect => effect?,
+    };
+    let measured = effect.as_ref().and_then(|it| it.measured.clone());
+    let record = effect.map(|it| it.record).unwrap_or_default();
+    let tampered = is_forged || matches!(sides, Err(StateError::Tampered { .. }));
     let changes = match sides {
         Ok((before, after)) => {
             let mut changes = documents(&state.changes_of(action, &before, &after)?);
@@ -140,6 +161,10 @@ fn document(
         after_checkpoint_id: action.after.to_string(),
         undoes: action.undoes.as_ref().map(ToString::to_string),
         changes,
+        reversibility: measured.as_ref().map(|it| it.reversibility.as_str()),
+        remainder: measured.map_or_else(Vec::new, |it| it.remainder.into_iter().collect()),
+        reached: record.reached,
+        refused: record.refused,
         not_held: state.lost_by(&action.id)?.iter().map(Into::into).collect(),
         tampered,
     })
@@ -197,6 +222,9 @@ fn show(log: &ActionLog, graph: bool, all: bool) -> String {
                 }
             }
         }
+        for told in outside(action) {
+            shown.push_str(&format!("{rail}  {told}\n"));
+        }
         for note in action.not_held.iter().take(SHOWN) {
             let note = note.shown();
             shown.push_str(&format!("{rail}  {BAD}not held{BAD:#}  {note}\n"));
@@ -207,4 +235,30 @@ fn show(log: &ActionLog, graph: bool, all: bool) -> String {
         }
     }
     shown
+}
+
+/// What an action reached and was refused outside, and what cannot be taken back: a line each.
+fn outside(action: &ActionDocument) -> Vec<String> {
+    const SHOWN: usize = 8;
+    let reached = &action.reached;
+    let targets = reached.hosts.iter().chain(&reached.sockets);
+    let targets = targets.chain(&reached.outside);
+    let refused = action.refused.iter();
+    let refused = refused.map(|it| format!("{} {}", it.action, it.target));
+    let parts = [
+        ("reached", WARNING, targets.cloned().collect::<Vec<_>>()),
+        ("refused", FAINT, refused.collect()),
+        ("for good", BAD, action.remainder.clone()),
+    ];
+    let mut lines = Vec::new();
+    for (word, style, all) in parts {
+        for one in all.iter().take(SHOWN) {
+            let one = text::line(one.trim_end()).text;
+            lines.push(format!("{style}{word:<8}{style:#}  {one}"));
+        }
+        if let more @ 1.. = all.len().saturating_sub(SHOWN) {
+            lines.push(format!("{FAINT}… and {more} more{FAINT:#}"));
+        }
+    }
+    lines
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
 use safepoint_control::pass::{
-    Act, Answer, DefaultHosts, Denied, Far, Mode, Passage, Proposal, Stdin, session_ended,
+    Act, Answer, DefaultHosts, Denied, Far, HoldWait, Mode, Passage, Proposal, Stdin, session_ended,
 };
 use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{Fence, Listing, NetworkAccess, Supervision, Terminals, default_caches};
@@ -18,7 +18,7 @@ use safepoint_state::{Progress, State, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::session::deliver;
+use super::session::deliver::{self, Delivery};
 use super::waiting::{self, Asked, Next, StopSignals};
 use super::{operator, tui};
 use crate::console::{BAD, FAINT, HINT, STRONG};
@@ -107,6 +107,9 @@ pub(crate) struct Room {
     is_within: bool,
     place: Option<WorkspaceId>,
     far: Option<Server>,
+    delivery: Delivery,
+    /// How long programs behind the fence wait for a person.
+    hold_wait: Duration,
 }
 
 impl Room {
@@ -138,6 +141,8 @@ impl Room {
             progress: Progress::default(),
             atlases,
             far,
+            delivery: Delivery::of(context),
+            hold_wait: flags.wait.map_or(Duration::ZERO, duration),
         })
     }
 
@@ -174,6 +179,18 @@ impl Room {
             place: self.place.clone(),
             progress: &self.progress,
             far: self.far.as_ref().map(|far| far as &dyn Far),
+            hold_wait: Some(HoldWait {
+                limit: self.hold_wait,
+                listener: &self.delivery,
+            }),
+        }
+    }
+
+    /// The same, for programs that wait so long for a decision about what they want outside.
+    pub(crate) fn with_hold_wait(self, wait: Span) -> Self {
+        Self {
+            hold_wait: duration(wait),
+            ..self
         }
     }
 
@@ -341,6 +358,10 @@ fn supervision(context: &Context) -> Supervision {
     }
 }
 
+fn duration(span: Span) -> Duration {
+    Duration::from_micros(span.as_micros())
+}
+
 impl Flags {
     /// Those of something that starts no program of its own.
     pub(crate) fn of_session(session: Option<String>) -> Self {
@@ -385,8 +406,7 @@ impl Flags {
     }
 
     pub(crate) fn limit(&self) -> Option<Duration> {
-        self.timeout
-            .map(|span| Duration::from_micros(span.as_micros()))
+        self.timeout.map(duration)
     }
 }
 

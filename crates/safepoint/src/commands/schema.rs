@@ -56,6 +56,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Make)> {
         ("atlas-check", schema_for!(atlas::check::CheckReply)),
         ("atlas-init", schema_for!(atlas::init::InitReply)),
         ("atlas-replay", schema_for!(atlas::replay::ReplayReply)),
+        ("atlas-suggest", schema_for!(atlas::suggest::SuggestReply)),
         ("atlas-show", schema_for!(atlas::show::ShowReply)),
         ("atlas-sign", schema_for!(atlas::sign::SignReply)),
         ("atlas-test", schema_for!(atlas::test::TestReply)),

@@ -214,6 +214,12 @@ fn explain_hold(error: &HoldError) -> Explanation {
             None,
             hint("agree about the envelope, or deny it and let it be asked anew"),
         ),
+        HoldError::Scope => (
+            Code::InvalidInput,
+            None,
+            hint("leave out `--for`; `--envelope` lets a session do more than this once"),
+        ),
+        HoldError::ScopeOfSeveral(_) => (Code::InvalidInput, None, hint("leave out `--for`")),
         HoldError::Again(_) => (
             Code::Conflict,
             None,

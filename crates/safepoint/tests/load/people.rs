@@ -138,6 +138,7 @@ fn signed(operator: &Operator, shown: &Value, choice: Choice) -> String {
         fingerprint: read("fingerprint").parse().unwrap(),
         choice,
         envelope: None,
+        scope: None,
         confirm: None,
         reason: None,
         operator: operator.name.clone(),

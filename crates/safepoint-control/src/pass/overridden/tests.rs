@@ -175,6 +175,7 @@ fn decide(desk: &Desk<'_>, hold: &Hold, who: &(Operator, Signer), choice: Choice
         fingerprint: hold.fingerprint,
         choice,
         envelope: None,
+        scope: None,
         confirm: hold.confirm(),
         reason: Some("it is only a copy".to_owned()),
     };

@@ -63,6 +63,7 @@ if (deciding) {
     const text = (id) => byId(id)?.value.trim() || null;
     const envelope = choice === "approve" && text("envelope") ? JSON.parse(text("envelope")) : null;
     const goes = envelope ? "modify" : byId("per-step").checked ? "per_step" : "continue";
+    const scope = choice === "approve" && goes === "continue" ? text("lasts") : null;
     const { hold, action, fingerprint } = deciding.dataset;
     return {
       statement: "safepoint/decision/v1",
@@ -71,6 +72,7 @@ if (deciding) {
       fingerprint,
       choice: choice === "approve" ? goes : choice,
       envelope,
+      ...(scope ? { scope } : {}),
       confirm: choice === "approve" ? text("confirm") : null,
       reason: text("reason"),
       operator: kept.name,

@@ -5,6 +5,7 @@ pub(crate) mod init;
 pub(crate) mod replay;
 pub(crate) mod show;
 pub(crate) mod sign;
+pub(crate) mod suggest;
 pub(crate) mod test;
 
 use clap::Subcommand;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Sign(sign::Arguments),
     /// Judge recorded requests again under another atlas, and show what would change
     Replay(replay::Arguments),
+    /// Print settings for what commands reached and were refused here; nothing is written
+    Suggest(suggest::Arguments),
 }
 
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliError> {
@@ -41,6 +44,7 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Test(arguments) => test::run(context, &arguments),
         Command::Sign(arguments) => sign::run(context, &arguments),
         Command::Replay(arguments) => replay::run(context, &arguments),
+        Command::Suggest(arguments) => suggest::run(context, &arguments),
     }
 }
 

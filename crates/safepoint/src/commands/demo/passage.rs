@@ -117,6 +117,7 @@ impl Sample {
             place: None,
             progress: &self.progress,
             far: None,
+            hold_wait: None,
         }
     }
 
@@ -268,6 +269,7 @@ impl Sample {
             fingerprint: hold.fingerprint,
             choice: Choice::Continue,
             envelope: None,
+            scope: None,
             confirm: hold.confirm(),
             reason: None,
         };

@@ -7,13 +7,14 @@ mod codex;
 use safepoint_clients::Client;
 use safepoint_clients::settings::{self, HookCommand, Scope};
 use safepoint_clients::skills::{Skill, is_skill_untouched};
+use safepoint_control::pass::DisagreementCounts;
 use safepoint_fence::Strength;
 use safepoint_model::{Exit, text};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::install;
-use crate::console::{BAD, FAINT, GOOD, STRONG};
+use crate::console::{BAD, FAINT, GOOD, STRONG, count};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -22,6 +23,8 @@ use crate::error::CliError;
 pub(crate) struct DoctorReply {
     clients: Vec<ClientReply>,
     checks: Vec<CheckReply>,
+    /// How often words and effects of actions disagreed.
+    disagreements: DisagreementCounts,
     /// Whether every hook that is installed denies, and every check holds.
     ok: bool,
 }
@@ -70,12 +73,17 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         operators(context),
         fence(),
         git(context),
+        disagreements(context),
     ];
     let sound = |client: &ClientReply| client.live || !client.installed;
     let reply = DoctorReply {
         ok: clients.iter().all(sound) && checks.iter().all(|check| check.ok),
         clients,
         checks,
+        disagreements: context
+            .control()
+            .and_then(|control| Ok(control.disagreements()?))
+            .unwrap_or_default(),
     };
     context.console.value(&reply, show)?;
     Ok(match reply.ok {
@@ -242,6 +250,24 @@ fn fence() -> CheckReply {
         Strength::None(why) => format!("{why}; what needs a fence is put before a person"),
     };
     check("fence", Ok(detail))
+}
+
+/// How often words and effects disagreed: our own error rate.
+fn disagreements(context: &Context) -> CheckReply {
+    let counts = context.control().and_then(|it| Ok(it.disagreements()?));
+    let detail = match counts {
+        Ok(counts) if counts.actions == 0 => Ok("none seen so far".to_owned()),
+        Ok(counts) => Ok(format!(
+            "in {}: said to read only and changed something {}, said to stay inside and reached out {} or was refused {}, said to reach out and did not {}",
+            count(counts.actions, "action", "actions"),
+            counts.read_but_wrote,
+            counts.inside_but_reached,
+            counts.inside_but_refused,
+            counts.outside_but_nothing,
+        )),
+        Err(error) => Err(error.to_string()),
+    };
+    check("words and effects", detail)
 }
 
 fn git(context: &Context) -> CheckReply {

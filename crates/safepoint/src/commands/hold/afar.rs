@@ -1,6 +1,6 @@
 //! A decision where the store is a server: signed here, where the key is, and handed in there.
 
-use safepoint_authority::{Choice, Envelope};
+use safepoint_authority::{Choice, DecisionScope, Envelope};
 use safepoint_control::ControlError;
 use safepoint_model::{Digest, Exit};
 use serde_json::{Map, Value};
@@ -19,6 +19,7 @@ pub(super) struct Deciding<'a> {
     pub(super) fingerprint: Option<Digest>,
     pub(super) choice: Choice,
     pub(super) envelope: Option<Envelope>,
+    pub(super) scope: Option<DecisionScope>,
     pub(super) confirm: Option<String>,
     pub(super) reason: Option<String>,
 }
@@ -41,6 +42,7 @@ pub(super) fn decide(
         fingerprint: deciding.fingerprint,
         choice: deciding.choice,
         envelope: deciding.envelope,
+        scope: deciding.scope,
         confirm: deciding.confirm,
         reason: deciding.reason,
     };

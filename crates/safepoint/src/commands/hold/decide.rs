@@ -1,6 +1,6 @@
 //! `safepoint hold approve`, `deny` and `halt`.
 
-use safepoint_authority::{Choice, Envelope, Hold, Permit};
+use safepoint_authority::{Choice, DecisionScope, Envelope, Hold, HoldState, Permit};
 use safepoint_control::pass::{Elsewhere, Verdict};
 use safepoint_model::{Digest, Exit};
 use schemars::JsonSchema;
@@ -36,11 +36,40 @@ pub(crate) struct Approve {
     /// Ask before every further step of the session
     #[arg(long)]
     per_step: bool,
+    /// How long it lasts, for a host, a socket or a file outside the fence
+    #[arg(
+        long = "for",
+        value_name = "SCOPE",
+        default_value = "once",
+        conflicts_with_all = ["per_step", "envelope"]
+    )]
+    lasts: Lasting,
     #[command(flatten)]
     who: operator::Who,
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+}
+
+/// How long a yes lasts
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Lasting {
+    /// Once
+    Once,
+    /// As long as the session
+    Session,
+    /// In every session of this workspace, until `trust revoke` takes it back
+    Project,
+}
+
+impl Lasting {
+    pub(super) fn scope(self) -> Option<DecisionScope> {
+        match self {
+            Self::Once => None,
+            Self::Session => Some(DecisionScope::Session),
+            Self::Project => Some(DecisionScope::Project),
+        }
+    }
 }
 
 /// Arguments of `hold deny` and `hold halt`
@@ -62,8 +91,14 @@ pub(crate) struct DecisionReply {
     action_id: String,
     /// What was decided.
     choice: Choice,
+    /// How long it lasts: `session` or `project`; once without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<DecisionScope>,
+    /// What it opens outside the fence, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opens: Option<String>,
     /// Where the hold stands now.
-    state: safepoint_authority::HoldState,
+    state: HoldState,
     /// Who decided.
     operator: String,
     /// The permit that follows from it.
@@ -84,10 +119,11 @@ pub(crate) fn approve(context: &mut Context, arguments: &Approve) -> Result<Exit
     };
     if let Some(note) = arguments.who.note(context)? {
         let elsewhere = arguments.confirm.is_some() || arguments.reason.is_some();
-        if elsewhere || envelope.is_some() || arguments.per_step {
+        let is_longer = arguments.lasts != Lasting::Once;
+        if elsewhere || envelope.is_some() || arguments.per_step || is_longer {
             return Err(CliError::Invalid {
                 message: "what was signed elsewhere says everything itself".to_owned(),
-                suggestion: "leave out `--confirm`, `--envelope`, `--per-step` and `--reason`",
+                suggestion: "leave out `--confirm`, `--envelope`, `--per-step`, `--for` and `--reason`",
             });
         }
         let yes = [Choice::Continue, Choice::Modify, Choice::PerStep];
@@ -107,6 +143,7 @@ pub(crate) fn approve(context: &mut Context, arguments: &Approve) -> Result<Exit
             fingerprint: Some(arguments.fingerprint),
             choice,
             envelope,
+            scope: arguments.lasts.scope(),
             confirm: arguments.confirm.clone(),
             reason: arguments.reason.clone(),
         };
@@ -117,6 +154,7 @@ pub(crate) fn approve(context: &mut Context, arguments: &Approve) -> Result<Exit
         fingerprint: arguments.fingerprint,
         choice,
         envelope,
+        scope: arguments.lasts.scope(),
         confirm: arguments.confirm.clone(),
         reason: arguments.reason.clone(),
     })
@@ -148,6 +186,7 @@ fn no(context: &mut Context, arguments: &Deny, choice: Choice) -> Result<Exit, C
             fingerprint: None,
             choice,
             envelope: None,
+            scope: None,
             confirm: None,
             reason: arguments.reason.clone(),
         };
@@ -159,6 +198,7 @@ fn no(context: &mut Context, arguments: &Deny, choice: Choice) -> Result<Exit, C
         fingerprint: hold.fingerprint,
         choice,
         envelope: None,
+        scope: None,
         confirm: None,
         reason: arguments.reason.clone(),
     })
@@ -210,7 +250,13 @@ fn take_signed(
 
 impl DecisionReply {
     fn new(decided: &Hold, permit: Option<Permit>, choice: Choice, operator: String) -> Self {
+        let said = decided.decisions.last().and_then(|it| it.claimed().ok());
+        let scope = said.and_then(|it| it.scope);
+        let target = decided.canonical.outside_target();
+        let is_open = decided.state == HoldState::Approved;
         Self {
+            scope,
+            opens: target.filter(|_| is_open).map(|it| it.opening(scope)),
             hold_id: decided.hold_id.to_string(),
             action_id: decided.action_id.to_string(),
             choice,
@@ -224,15 +270,20 @@ impl DecisionReply {
 
 fn print(context: &mut Context, reply: &DecisionReply) -> Result<Exit, CliError> {
     context.console.value(reply, |reply| {
-        let word = match (reply.choice.is_yes(), &reply.permit) {
-            (true, Some(_)) => format!("{GOOD}approved{GOOD:#}"),
-            (true, None) => format!("{GOOD}noted{GOOD:#}, another operator is needed"),
+        let is_settled = reply.state == HoldState::Approved;
+        let word = match (reply.choice.is_yes(), is_settled) {
+            (true, true) => format!("{GOOD}approved{GOOD:#}"),
+            (true, false) => format!("{GOOD}noted{GOOD:#}, another operator is needed"),
             (false, _) => format!("{BAD}{}{BAD:#}", reply.choice.as_str()),
         };
         let mut shown = format!(
             "{word}  {STRONG}{}{STRONG:#}  by {}\n",
             reply.hold_id, reply.operator
         );
+        if let Some(opens) = &reply.opens {
+            let opens = safepoint_model::text::line(opens).text;
+            shown.push_str(&format!("{FAINT}this{FAINT:#}      {opens}\n"));
+        }
         if let Some(permit) = &reply.permit {
             shown.push_str(&format!(
                 "{FAINT}permit{FAINT:#}    {}, once, until {}\n",

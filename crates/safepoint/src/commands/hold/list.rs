@@ -117,7 +117,9 @@ fn waiting(desk: &Desk<'_>, arguments: &Arguments, reader: &Reader) -> Result<Ho
     let mut holds = desk.waiting()?;
     holds.retain(|hold| reader.may_see(hold));
     let mut first: BTreeMap<SessionId, HoldId> = BTreeMap::new();
-    for hold in holds.iter().filter(|it| it.state == HoldState::Pending) {
+    let in_turn =
+        |hold: &Hold| hold.state == HoldState::Pending && hold.canonical.outside_target().is_none();
+    for hold in holds.iter().filter(|hold| in_turn(hold)) {
         let session = hold.canonical.session_id.clone();
         first.entry(session).or_insert_with(|| hold.hold_id.clone());
     }
@@ -135,10 +137,10 @@ fn waiting(desk: &Desk<'_>, arguments: &Arguments, reader: &Reader) -> Result<Ho
         .take(limit)
         .map(|hold| {
             let before = first.get(&hold.canonical.session_id);
-            let is_pending = hold.state == HoldState::Pending;
+            let waits = in_turn(hold);
             Pending {
                 waits_for: before
-                    .filter(|first| is_pending && **first != hold.hold_id)
+                    .filter(|first| waits && **first != hold.hold_id)
                     .cloned(),
                 ..hold.pending()
             }

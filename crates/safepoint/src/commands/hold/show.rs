@@ -1,6 +1,6 @@
 //! One hold, for people: everything a decision rests on, and nothing made up.
 
-use safepoint_authority::{NamedPath, Pending, Preimage};
+use safepoint_authority::{DecisionScope, NamedPath, Pending, Preimage};
 use safepoint_model::text;
 
 use crate::console::{BAD, FAINT, GOOD, STRONG, WARNING};
@@ -106,6 +106,16 @@ fn commands(page: &mut Page, hold: &Pending) {
             confirm.unwrap_or_default()
         ),
     );
+    if hold.canonical_form.outside_target().is_some() && hold.quorum <= 1 {
+        for (scope, word) in [
+            (DecisionScope::Session, "session"),
+            (DecisionScope::Project, "project"),
+        ] {
+            let opens = hold.canonical_form.outside_target();
+            let opens = opens.map(|it| it.opening(Some(scope))).unwrap_or_default();
+            page.row("or", &format!("the same with `--for {word}` {opens}"));
+        }
+    }
     page.row("no", &format!("safepoint hold deny {}", hold.hold_id));
 }
 

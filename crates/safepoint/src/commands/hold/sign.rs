@@ -6,11 +6,11 @@
 
 use std::path::PathBuf;
 
-use safepoint_authority::{Canonical, Choice, Decision, Envelope};
+use safepoint_authority::{Canonical, Choice, Decision, DecisionScope, Envelope};
 use safepoint_model::{ActionId, Clock, Digest, Exit, HoldId, json, text};
 use serde::Deserialize;
 
-use super::decide::read_envelope;
+use super::decide::{Lasting, read_envelope};
 use crate::commands::operator::sign::{SignatureReply, signer};
 use crate::commands::outside;
 use crate::context::Context;
@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// Let the session do this much without asking: JSON or YAML, or `@FILE`
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     envelope: Option<String>,
+    /// How long a yes lasts, for a host, a socket or a file outside the fence
+    #[arg(long = "for", value_name = "SCOPE", default_value = "once")]
+    lasts: Lasting,
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -76,6 +79,7 @@ pub(super) struct Asked<'a> {
     pub(super) fingerprint: Option<Digest>,
     pub(super) choice: Choice,
     pub(super) envelope: Option<Envelope>,
+    pub(super) scope: Option<DecisionScope>,
     pub(super) confirm: Option<String>,
     pub(super) reason: Option<String>,
 }
@@ -99,7 +103,15 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             ));
         }
     };
+    let scope = arguments.lasts.scope();
+    if scope.is_some() && choice != Choice::Continue {
+        return Err(invalid(
+            "`--for` goes with a plain yes only",
+            "leave out `--for`, or the envelope and the other choice",
+        ));
+    }
     let asked = Asked {
+        scope,
         operator: &arguments.operator,
         key: arguments.key.as_ref(),
         fingerprint: Some(arguments.fingerprint),
@@ -154,6 +166,7 @@ pub(super) fn signed(
         fingerprint: shown.fingerprint,
         choice,
         envelope: asked.envelope,
+        scope: asked.scope,
         confirm: asked.confirm,
         reason: asked.reason,
         operator: asked.operator.to_owned(),

@@ -117,6 +117,7 @@ impl Text {
         context.recover()?;
         let flags = Flags::of_hook(false);
         let room = Room::of_client(&mut context, &flags, client, &session)?;
+        let room = room.with_hold_wait(context.settings.hook_wait.value);
         let mut claimed = None;
         for line in &lines {
             if claimed.is_none() {

@@ -51,7 +51,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
     if flag != "-c" {
         return Err(not_ours());
     }
-    let room = Room::open(context, &Flags::of_hook(false))?;
+    let wait = context.settings.hook_wait.value;
+    let room = Room::open(context, &Flags::of_hook(false))?.with_hold_wait(wait);
     let shell = shell_named("bash");
     let shell_line = ShellLine {
         shell: &shell,

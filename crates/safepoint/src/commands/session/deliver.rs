@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use safepoint_control::pass::HoldListener;
 use safepoint_control::{Control, Delivered, start_beside};
 use safepoint_model::{Clock, Exit, Timestamp};
 use safepoint_store::{Location, durable};
@@ -57,16 +58,13 @@ fn next(control: &Control) -> Result<Option<Timestamp>, CliError> {
     Ok(due.into_iter().flatten().min())
 }
 
-/// Starts the delivery beside us, if there is anything to deliver. That it cannot be
-/// started is no reason to fail: what waits is in the store, and the next step tries again.
-pub(crate) fn start(context: &Context, control: &Control) {
-    let due = control.has_due_notices().unwrap_or(false)
-        || control.has_something_to_tell().unwrap_or(false);
-    let Ok(program) = std::env::current_exe() else {
-        return;
-    };
-    if due {
-        // By the environment: an address may have a password in it.
+/// How the delivery is started.
+pub(crate) struct Delivery {
+    store: OsString,
+}
+
+impl Delivery {
+    pub(crate) fn of(context: &Context) -> Self {
         let mut store = OsString::new();
         match &context.settings.store.value {
             Location::Sqlite(path) => {
@@ -75,7 +73,32 @@ pub(crate) fn start(context: &Context, control: &Control) {
             }
             Location::Postgres(address) => store.push(address),
         }
-        let variables = [("SAFEPOINT_STORE", store)];
-        let _ = start_beside(&program, &["session", "deliver"], &variables);
+        Self { store }
     }
+
+    /// Starts the delivery beside us, if there is anything to deliver. That it cannot be
+    /// started is no reason to fail: what waits is in the store, and the next step tries again.
+    fn start(&self, control: &Control) {
+        let due = control.has_due_notices().unwrap_or(false)
+            || control.has_something_to_tell().unwrap_or(false);
+        let Ok(program) = std::env::current_exe() else {
+            return;
+        };
+        if due {
+            // By the environment: an address may have a password in it.
+            let variables = [("SAFEPOINT_STORE", self.store.clone())];
+            let _ = start_beside(&program, &["session", "deliver"], &variables);
+        }
+    }
+}
+
+impl HoldListener for Delivery {
+    fn hold_was_made(&self, control: &Control) {
+        self.start(control);
+    }
+}
+
+/// Starts the delivery beside us, if there is anything to deliver.
+pub(crate) fn start(context: &Context, control: &Control) {
+    Delivery::of(context).start(control);
 }

@@ -194,6 +194,7 @@ impl safepoint_tui::Desk for Terminal<'_> {
             fingerprint: verdict.fingerprint,
             choice: verdict.choice,
             envelope: verdict.envelope.clone(),
+            scope: None,
             confirm: verdict.confirm.clone(),
             reason: verdict.reason.clone(),
         };
