@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_authority::{
-    Envelope, Executable, Hold, HoldState, Operator, Permit, PermitState, Trust,
+    Envelope, Executable, Hold, HoldState, NamedPath, Operator, Permit, PermitState, Trust,
 };
 use safepoint_model::{ActionId, Digest, HoldId, PermitId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -274,6 +274,9 @@ pub(crate) struct Running {
     /// What it reached outside the fence, and what it was refused.
     #[serde(default)]
     pub(crate) reach: ReachRecord,
+    /// What a client's own file tool names, as it was when it was let through.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) targets: Vec<NamedPath>,
 }
 
 /// What is known of an action that happens on another machine.

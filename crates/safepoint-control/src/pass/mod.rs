@@ -15,6 +15,7 @@ mod desk;
 mod documents;
 mod execute;
 mod far;
+mod file_tool;
 mod guarded;
 mod integrate;
 mod join;
@@ -66,10 +67,11 @@ pub use desk::{Desk, Signing, Verdict};
 pub(crate) use documents::Standing;
 pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
+pub use file_tool::{FileTarget, StrayWrite, freezer_of};
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use perform::{ClaimedLine, PerformedLine, ShellLine};
-pub use proposal::{Act, Mode, Proposal, StartsPrograms, Stdin, Visitor};
+pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::this_process;
 pub use request::Requested;
 pub use signed::Elsewhere;
@@ -279,7 +281,10 @@ impl Passage<'_> {
         };
 
         // 4. Look again: what was approved is what is there, at the last moment.
-        match self.changed_since(proposal, &leave)? {
+        if let Some(change) = self.changed_since(proposal, &leave)? {
+            return self.withdraw(leave, change);
+        }
+        match self.freeze_targets(proposal, &leave)? {
             None => Ok(Answer::Leave(Box::new(leave))),
             Some(change) => self.withdraw(leave, change),
         }

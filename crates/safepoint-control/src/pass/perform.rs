@@ -177,7 +177,7 @@ impl Passage<'_> {
             Some(share) => share,
             None => self.share_of(&running)?,
         };
-        self.end_of(&running, outcome, body, &report, &share)?;
+        self.end_of(&running, outcome, body, &report, &share, &[])?;
         self.told_to_gates(&running, report)?;
         let end = ended.map_err(failed)?;
         Ok(PerformedLine {

@@ -16,6 +16,7 @@ use super::change::MUTATE;
 use super::confine::{Approved, OutsideGrant};
 use super::cover::Net;
 use super::documents::{Remote, Running, Standing};
+use super::file_tool::targets_of;
 use super::needs::{Needed, needs, refused_mode};
 use super::places::leads_elsewhere;
 use super::see::{Form, errand, is_used};
@@ -481,6 +482,7 @@ impl Running {
             agent_session: None,
             within: None,
             reach: ReachRecord::default(),
+            targets: targets_of(visitor, &form.canonical.paths),
         }
     }
 }

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use super::asked::Reported;
 use super::cover::is_change;
 use super::documents::Running;
+use super::file_tool::{FileTarget, StrayWrite, with_stray};
 use super::outbox::Ending;
+use super::proposal::CallKind;
 use super::recover::{parent, started};
 use super::{Passage, Visitor};
 use crate::{ControlError, kept};
@@ -39,6 +41,8 @@ pub struct Finished {
     pub changes: Vec<Changed>,
     /// What the gates say to that.
     pub resolution: Option<Resolution>,
+    /// Where what a file tool wrote is not found.
+    pub stray: Vec<StrayWrite>,
 }
 
 /// Whether a program of this name only passes on what others say.
@@ -87,6 +91,19 @@ impl Passage<'_> {
         visitor: &Visitor,
         ended: Ended,
         result: Value,
+        targets: &[FileTarget],
+    ) -> Result<Option<Finished>, ControlError> {
+        let finished = self.finish_frozen(visitor, ended, result, targets);
+        self.thaw(Some(visitor));
+        finished
+    }
+
+    fn finish_frozen(
+        &self,
+        visitor: &Visitor,
+        ended: Ended,
+        result: Value,
+        targets: &[FileTarget],
     ) -> Result<Option<Finished>, ControlError> {
         let same = |running: &Running| running.visitor.as_ref().is_some_and(|it| it.is(visitor));
         let Some(running) = self.open_here()?.into_iter().find(same) else {
@@ -102,13 +119,22 @@ impl Passage<'_> {
             Ended::Error => ("error", None),
             Ended::Unsaid => ("unknown", Some("the client does not say how it ended")),
         };
-        let body = json!({"client": visitor.client, "why": why});
+        // One that failed, or does not say, need not have written anything.
+        let stray = match ended {
+            Ended::Ok if visitor.kind == CallKind::Files => self.stray_writes(&running, targets)?,
+            _ => Vec::new(),
+        };
+        let (outcome, why) = match stray.first() {
+            Some(_) => ("unknown", Some("it is not known where it wrote")),
+            None => (outcome, why),
+        };
+        let body = with_stray(json!({"client": visitor.client, "why": why}), &stray);
         let report = Reported {
-            well: !matches!(ended, Ended::Error),
+            well: !matches!(ended, Ended::Error) && stray.is_empty(),
             result: self.summary_of(&result)?,
         };
         let share = self.share_of(&running)?;
-        let changes = match self.end_of(&running, outcome, body, &report, &share) {
+        let changes = match self.end_of(&running, outcome, body, &report, &share, &stray) {
             Err(ControlError::Meanwhile(_)) => return Ok(None),
             other => other?,
         };
@@ -119,6 +145,7 @@ impl Passage<'_> {
             outcome,
             changes,
             resolution,
+            stray,
         }))
     }
 
@@ -157,6 +184,7 @@ impl Passage<'_> {
             outcome: "told",
             changes: Vec::new(),
             resolution: Some(resolution),
+            stray: Vec::new(),
         }))
     }
 
@@ -175,6 +203,7 @@ impl Passage<'_> {
             });
             if mine && !running.performer.is_some_and(is_alive) {
                 given_up.push(running.action_id.clone());
+                self.thaw(running.visitor.as_ref());
                 self.record_unknown(running)?;
             }
         }
@@ -213,7 +242,8 @@ impl Passage<'_> {
         }
     }
 
-    /// Records the end of an action that a client has begun.
+    /// Records the end of an action that a client has begun. Where a write went astray, somebody
+    /// has to look before anything else is done.
     pub(super) fn end_of(
         &self,
         running: &Running,
@@ -221,6 +251,7 @@ impl Passage<'_> {
         body: Value,
         report: &Reported,
         share: &Share,
+        stray: &[StrayWrite],
     ) -> Result<Vec<Changed>, ControlError> {
         let end = |writing: &mut safepoint_trail::Writing<'_>,
                    changes: &[Changed]|
@@ -237,6 +268,9 @@ impl Passage<'_> {
                         reach: running.reach.clone(),
                         ..still
                     };
+                    if self.far.is_none() {
+                        self.bench()?.distrust(writing, &still, stray)?;
+                    }
                     self.end(writing, &still, ending)
                 }
                 _ => Err(ControlError::Meanwhile("it has been ended")),
@@ -312,6 +346,12 @@ impl Passage<'_> {
         // All that an agent's calls did is the agent's.
         if running.is_agent() {
             return Ok(Share::All);
+        }
+        // A client's own file tool changes what it names, whoever was there before or beside it.
+        let is_file_tool = running.visitor.as_ref();
+        let is_file_tool = is_file_tool.is_some_and(|it| it.kind == CallKind::Files);
+        if let (true, Some(claims)) = (is_file_tool, &running.claims) {
+            return Ok(Share::Only(in_tree(&self.workspace.root, claims)));
         }
         let store = self.control.trail.store();
         let recent: Vec<Running> = store.read(|sql| kept::newest(sql, MOST_BESIDE))?;

@@ -6,6 +6,7 @@
 //! listener ──────── the kernel's side: calls and their answers
 //! caller, places ── whose call it is, and what its paths and descriptors really are
 //! writes ────────── recorded, then the kernel goes on: Landlock holds them
+//! freezer ───────── what moves names waits while somebody outside relies on them
 //! metadata ──────── done on behalf of the caller
 //! network, send ─── done on behalf of the caller, where `reach` allows it
 //! reach, names, dns, sockets, registry ── what may be reached, and what is the session's own
@@ -20,6 +21,7 @@ mod address;
 mod caller;
 mod dns;
 mod filter;
+mod freezer;
 mod gate;
 mod listener;
 mod metadata;
@@ -44,6 +46,7 @@ use std::thread;
 use rustix::io::Errno;
 
 use caller::{Caller, ThreadCache};
+use freezer::{Freezer, Passing};
 use listener::{Answer, Listener, Notification};
 use places::DirectoryCache;
 use reach::Reach;
@@ -72,6 +75,7 @@ pub(crate) struct SupervisorThread {
     reach: Reach,
     places: Places,
     network: NetworkAccess,
+    freezer: Freezer,
 }
 
 impl SupervisorThread {
@@ -93,6 +97,7 @@ impl SupervisorThread {
         Ok(Self {
             desk: sender,
             network: supervision.network,
+            freezer: Freezer::new(supervision.freezer.clone()),
             reach: Reach::new(supervision, lookup, Arc::clone(&watch)),
             watch,
             places,
@@ -109,6 +114,7 @@ impl SupervisorThread {
             own_streams: own_streams(),
             reach: self.reach,
             watch: self.watch,
+            freezer: self.freezer,
             is_over: Mutex::new(false),
             over: Condvar::new(),
         });
@@ -129,6 +135,7 @@ struct Desk {
     own_streams: Vec<(u64, u64)>,
     reach: Reach,
     watch: Arc<Watch>,
+    freezer: Freezer,
     is_over: Mutex<bool>,
     over: Condvar,
 }
@@ -207,14 +214,9 @@ impl Desk {
             threads: &self.threads,
         };
         let (reach, watch, places) = (&self.reach, &self.watch, &self.places);
+        self.freezer.see(notification.thread());
         if let Some(names) = writes::names(&caller) {
-            return Some(writes::record(
-                &caller,
-                &names,
-                places,
-                &self.directories,
-                watch,
-            ));
+            return self.write(notification, &caller, &names);
         }
         match notification.call() {
             libc::SYS_connect => self.defer(notification, |desk, caller| {
@@ -250,6 +252,39 @@ impl Desk {
                 Some(changed.unwrap_or(Answer::Fail(Errno::NOSYS)))
             }
         }
+    }
+
+    /// Answers a call that writes. One that moves names waits while there is a freeze.
+    fn write(
+        self: &Arc<Self>,
+        notification: &Notification,
+        caller: &Caller<'_>,
+        names: &[writes::NameArgument],
+    ) -> Option<Answer> {
+        let answer = self.record(caller, names);
+        let call = notification.call();
+        if answer != Answer::Continue || !writes::leads_elsewhere(call) {
+            return Some(answer);
+        }
+        match self.freezer.pass(notification.thread(), call) {
+            Ok(Passing::Now) => Some(answer),
+            Ok(Passing::Later) => {
+                let names = names.to_vec();
+                self.defer(notification, move |desk, caller| {
+                    let thread = caller.notification.thread();
+                    match desk.freezer.wait_and_pass(thread, call) {
+                        // What was remembered meanwhile is of before it.
+                        Ok(()) => desk.record(caller, &names),
+                        Err(error) => Answer::Fail(error),
+                    }
+                })
+            }
+            Err(error) => Some(Answer::Fail(error)),
+        }
+    }
+
+    fn record(&self, caller: &Caller<'_>, names: &[writes::NameArgument]) -> Answer {
+        writes::record(caller, names, &self.places, &self.directories, &self.watch)
     }
 
     /// Has another thread answer, since that may take its time.

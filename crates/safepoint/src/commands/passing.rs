@@ -317,12 +317,12 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
-        supervision: Some(supervision(context)),
+        supervision: Some(supervision(context, &workspace.root)),
     }
 }
 
 /// What a command may reach without asking: what settings name. All else is closed.
-fn supervision(context: &Context) -> Supervision {
+fn supervision(context: &Context, root: &Path) -> Supervision {
     let Reachable {
         hosts,
         services,
@@ -333,6 +333,7 @@ fn supervision(context: &Context) -> Supervision {
         services,
         sockets,
         registry: context.paths.runtime.join(REGISTRY),
+        freezer: safepoint_control::pass::freezer_of(&context.paths.runtime.join(REGISTRY), root),
         network: NetworkAccess::Closed,
     }
 }
