@@ -314,6 +314,10 @@ impl Running {
             (None, _, _) => Some(self.process),
             (Some(_), Some(performer), _) => Some(*performer),
             (Some(_), None, None) => Some(self.process),
+            // A line that the client runs itself starts what it likes, whatever it names.
+            (Some(_), None, Some(_)) if self.line.is_some() && self.is_unfenced => {
+                Some(self.process)
+            }
             (Some(_), None, Some(_)) => None,
         }
     }

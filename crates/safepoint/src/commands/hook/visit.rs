@@ -451,6 +451,9 @@ fn needs_mark(command: &Command) -> bool {
             | Command::Redo(_)
             | Command::Mutate(_)
             | Command::Exec(_)
+            // They run programs that the project's file names, for a person.
+            | Command::Checkpoint(_)
+            | Command::Verify(_)
     )
 }
 
