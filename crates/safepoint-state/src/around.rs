@@ -63,6 +63,9 @@ pub enum Share {
         paths: BTreeSet<TreePath>,
         /// These, and all that is below: directories that were moved or removed as a whole.
         trees: Vec<TreePath>,
+        /// What other actions changed meanwhile; `None` where one of them still goes on. What
+        /// nobody changed whom we know is then recorded as observed.
+        others: Option<Vec<TreePath>>,
     },
 }
 
@@ -74,7 +77,7 @@ impl Share {
             Self::All => true,
             Self::Only(paths) => at(paths),
             Self::Without(paths) => !at(paths),
-            Self::Observed { paths, trees } => at(trees) || paths.contains(path),
+            Self::Observed { paths, trees, .. } => at(trees) || paths.contains(path),
         }
     }
 
@@ -90,7 +93,7 @@ impl Share {
             }
             Self::Without(paths) => !at(paths),
             // Likewise.
-            Self::Observed { paths, trees } => {
+            Self::Observed { paths, trees, .. } => {
                 let made = change.from.is_none()
                     && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
                 let within = |it: &TreePath| path::is_within(it, &change.path);
@@ -215,6 +218,16 @@ impl State {
             }
         };
         let changes = record::changes_by_action(&objects.reader(), before, &after)?;
+        let rest = match (share, &present) {
+            (
+                Share::Observed {
+                    others: Some(others),
+                    ..
+                },
+                Some(present),
+            ) => self.of_nobody(&objects, &after, present, others)?,
+            _ => None,
+        };
         let seen = present.as_ref().unwrap_or(&after);
         let mut unheld = before.record.lapsed_until(&seen.record);
         unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
@@ -254,6 +267,10 @@ impl State {
             if did_something {
                 self.record_in(writing, &after)?;
             }
+            if let Some((known, action)) = &rest {
+                self.record_in(writing, known)?;
+                self.record_observed(writing, action)?;
+            }
             // The next look is compared with what is there.
             if let Some(present) = &present {
                 self.record_in(writing, present)?;
@@ -265,6 +282,32 @@ impl State {
             beside(writing, &changed)
         })?;
         Ok(changed)
+    }
+
+    /// What changed beside an action that no action is known to have changed: a person's, most
+    /// often. With the state there would be without it.
+    fn of_nobody(
+        &self,
+        objects: &crate::objects::Objects,
+        own: &Snapshot,
+        present: &Snapshot,
+        others: &[TreePath],
+    ) -> Result<Option<(Snapshot, Action)>, StateError> {
+        let mut known = self.late_paths(&present.workspace);
+        known.extend(others.iter().cloned());
+        let known = Share::Observed {
+            paths: BTreeSet::new(),
+            trees: known,
+            others: None,
+        };
+        let known = self.own_part(objects, own, present, &known)?;
+        let reader = objects.reader();
+        let changes = record::notable_changes(&reader, &known, present)?;
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let action = self.observed_action(&known, present, &changes)?;
+        Ok(Some((known, action)))
     }
 
     /// Whether what is staged differs: not if git has only looked at the files anew.
@@ -323,7 +366,7 @@ impl State {
     }
 
     /// The state that there would be if only this action had changed something.
-    fn own_part(
+    pub(crate) fn own_part(
         &self,
         objects: &crate::objects::Objects,
         before: &Snapshot,

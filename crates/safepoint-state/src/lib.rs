@@ -19,6 +19,7 @@ pub mod git;
 mod git_state;
 mod identity;
 mod isolate;
+mod late;
 mod left_behind;
 pub mod left_out;
 mod linked;

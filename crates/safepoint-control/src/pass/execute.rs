@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use safepoint_fence::Supervisor;
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
 use safepoint_state::{Changed, Note, Share, Snapshot};
@@ -21,6 +20,7 @@ use super::asked::Reported;
 use super::attend::{Stop, capture_of};
 use super::documents::Running;
 use super::guarded::is_code_of_client;
+use super::late::LeftRunning;
 use super::outbox::Ending;
 use super::script::{Sealed, Watched};
 use super::see::interpreters_of;
@@ -87,7 +87,7 @@ pub struct Ran {
     /// What it reached outside the fence, and what it was refused.
     pub record: ReachRecord,
     /// Has to stay for as long as something that it started does.
-    pub supervisor: Option<Supervisor>,
+    pub left_running_supervised: Option<LeftRunning>,
 }
 
 /// A command that was started, and what is held or watched while it runs.
@@ -133,7 +133,8 @@ impl Passage<'_> {
         }
         let secure = || self.secure_running(&mut running);
         let waited = self.attend_supervised(started.child, capture, limit, &stop, secure);
-        let end = waited.map_err(|error| start_error(leave, error))?;
+        let mut end = waited.map_err(|error| start_error(leave, error))?;
+        let late = self.begin_late(&running, &mut end);
         let (ended, status) = (end.ended, end.status);
         let exchanged = started.watched.touched();
         let left_running = left_running(&ours);
@@ -149,7 +150,9 @@ impl Passage<'_> {
             "reached": end.record.reached, "refused": end.record.refused,
         });
         let share = end.observation.as_ref();
-        let share = share.and_then(|seen| self.observed_share(seen));
+        let share = share
+            .map(|seen| self.observed_share(&running, seen))
+            .transpose()?;
         if end.record != running.reach {
             running.reach = end.record.clone();
             self.control
@@ -176,7 +179,9 @@ impl Passage<'_> {
             left_running,
             exchanged,
             record: end.record,
-            supervisor: end.supervisor,
+            left_running_supervised: end
+                .supervisor
+                .map(|it| self.left_running(&running, it, late)),
         })
     }
 

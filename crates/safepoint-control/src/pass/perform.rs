@@ -17,6 +17,7 @@ use super::asked::Reported;
 use super::attend::{Stop, ended_code};
 use super::confine::WidenedFence;
 use super::documents::Running;
+use super::late::LeftRunning;
 use super::recover::this_process;
 use super::supervise::{ReachRecord, Secured, SupervisedChild, SupervisedEnd};
 use super::{Capture, Passage};
@@ -48,7 +49,7 @@ pub struct PerformedLine {
     /// What it reached outside the fence, and what it was refused.
     pub record: ReachRecord,
     /// Has to stay for as long as something that the line started does.
-    pub supervisor: Option<Supervisor>,
+    pub left_running: Option<LeftRunning>,
 }
 
 impl ClaimedLine {
@@ -151,11 +152,13 @@ impl Passage<'_> {
             Some(fence) => self.start_supervised(fence, command, &running.session_id, secured),
             None => SupervisedChild::start_unfenced(command, &running.session_id),
         });
-        let ended = started.and_then(|supervised| {
+        let mut ended = started.and_then(|supervised| {
             let secure = || self.secure_running(&mut running);
             self.attend_supervised(supervised, Capture::Inherit, None, &stop, secure)
         });
         let mut share = None;
+        let late = ended.as_mut().ok();
+        let late = late.and_then(|end| self.begin_late(&running, end));
         let (outcome, body, code) = match &ended {
             Ok(end) => {
                 let outcome = if end.status.success() { "ok" } else { "error" };
@@ -164,7 +167,7 @@ impl Passage<'_> {
                 share = end
                     .observation
                     .as_ref()
-                    .map(|seen| self.observed_share(seen));
+                    .map(|seen| self.observed_share(&running, seen));
                 (outcome, self.ending_body(&running, end, code), code)
             }
             Err(error) => ("error", json!({"why": error.to_string()}), 126),
@@ -173,17 +176,19 @@ impl Passage<'_> {
             well: outcome == "ok",
             result: None,
         };
-        let share = match share.flatten() {
-            Some(share) => share,
+        let share = match share {
+            Some(share) => share?,
             None => self.share_of(&running)?,
         };
         self.end_of(&running, outcome, body, &report, &share, &[])?;
         self.told_to_gates(&running, report)?;
         let end = ended.map_err(failed)?;
+        let left_running = end.supervisor;
+        let left_running = left_running.map(|it| self.left_running(&running, it, late));
         Ok(PerformedLine {
             code,
             record: end.record,
-            supervisor: end.supervisor,
+            left_running,
         })
     }
 
@@ -222,7 +227,7 @@ impl Passage<'_> {
         Ok(PerformedLine {
             code: ended_code(end.status),
             record: end.record,
-            supervisor: end.supervisor,
+            left_running: end.supervisor.map(LeftRunning::Unrecorded),
         })
     }
 
@@ -270,20 +275,40 @@ impl Passage<'_> {
         })
     }
 
-    /// What of the changes is the action's own: what its processes wrote. `None` where that was
-    /// not seen completely.
-    pub(super) fn observed_share(&self, seen: &Observation) -> Option<Share> {
-        if !seen.written.is_complete {
-            return None;
-        }
+    /// What of the changes is the action's own: what its processes wrote. Where that was not seen
+    /// completely, the rest is nobody's: what is taken back by mistake may be a person's.
+    pub(super) fn observed_share(
+        &self,
+        running: &Running,
+        seen: &Observation,
+    ) -> Result<Share, ControlError> {
         let root = &self.workspace.root;
         let in_tree = |path: &PathBuf| -> Option<TreePath> {
             let relative = path.strip_prefix(root).ok()?;
             Some(relative.as_os_str().as_bytes().to_vec())
         };
-        Some(Share::Observed {
+        Ok(Share::Observed {
             paths: seen.written.paths.iter().filter_map(in_tree).collect(),
             trees: seen.written.trees.iter().filter_map(in_tree).collect(),
+            others: self.changed_by_others(running)?,
+        })
+    }
+
+    /// The same of programs that an action left running. Paths that other actions told of since
+    /// are theirs: what both wrote cannot be told apart.
+    pub(super) fn late_share(
+        &self,
+        running: &Running,
+        seen: &Observation,
+    ) -> Result<Share, ControlError> {
+        let told = self.told_since_end(running)?;
+        Ok(match self.observed_share(running, seen)? {
+            Share::Observed { paths, trees, .. } => Share::Observed {
+                paths: paths.into_iter().filter(|it| !told.contains(it)).collect(),
+                trees,
+                others: None,
+            },
+            other => other,
         })
     }
 
@@ -297,6 +322,7 @@ impl Passage<'_> {
         json!({
             "exit_code": code, "fenced": end.is_fenced,
             "reached": running.reach.reached, "refused": running.reach.refused,
+            "saw_all_writes": end.observation.as_ref().is_none_or(|it| it.written.is_complete),
             "left_running": end.supervisor.as_ref().is_some_and(Supervisor::is_in_use),
         })
     }

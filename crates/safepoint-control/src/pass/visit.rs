@@ -387,6 +387,42 @@ impl Passage<'_> {
         Ok(Share::Without(others))
     }
 
+    /// What other actions changed while this one went on; `None` where one of them, or an agent
+    /// around them, still goes on and has not told.
+    pub(super) fn changed_by_others(
+        &self,
+        running: &Running,
+    ) -> Result<Option<Vec<TreePath>>, ControlError> {
+        let is_other = |it: &Running| {
+            it.action_id != running.action_id && (it.before.is_some() || it.line.is_some())
+        };
+        if self.open_here()?.iter().any(is_other) {
+            return Ok(None);
+        }
+        let actions = self.state.actions(&self.workspace.root, MOST_BESIDE)?;
+        let mut paths = Vec::new();
+        for action in actions.iter().take_while(|it| it.time >= running.time) {
+            if action.id != running.action_id {
+                paths.extend(self.told_by(&action.id)?);
+            }
+        }
+        Ok(Some(paths))
+    }
+
+    /// What was recorded after the end of an action.
+    pub(super) fn told_since_end(
+        &self,
+        running: &Running,
+    ) -> Result<std::collections::BTreeSet<TreePath>, ControlError> {
+        let actions = self.state.actions(&self.workspace.root, MOST_BESIDE)?;
+        let since = actions.iter().take_while(|it| it.id != running.action_id);
+        let mut paths = std::collections::BTreeSet::new();
+        for action in since {
+            paths.extend(self.told_by(&action.id)?);
+        }
+        Ok(paths)
+    }
+
     /// What was recorded meanwhile as an action of its own: a line can have us roll back, undo
     /// or change something, and that is told already.
     fn called_meanwhile(&self, running: &Running) -> Result<Vec<TreePath>, ControlError> {

@@ -151,6 +151,12 @@ impl Supervisor {
         self.desk.watch.seen()
     }
 
+    /// Begins a new record, of what is written by programs that were left running: each new path
+    /// is added to the file, with a zero byte after it. Returns what was written until now.
+    pub fn begin_late(&self, file: std::fs::File) -> Writes {
+        self.desk.watch.begin_late(file)
+    }
+
     /// Does any process still live behind the filter?
     pub fn is_in_use(&self) -> bool {
         !*self.desk.lock()

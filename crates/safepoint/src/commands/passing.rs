@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
 use safepoint_control::pass::{
-    Act, Answer, Denied, Far, Mode, Passage, Proposal, Stdin, session_ended,
+    Act, Answer, Denied, Far, LateWork, Mode, Passage, Proposal, Stdin, session_ended,
 };
 use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{Fence, Listing, NetworkAccess, Supervision, Terminals, default_caches};
@@ -21,8 +21,9 @@ use serde::Serialize;
 use super::session::deliver;
 use super::waiting::{self, Asked, Next, StopSignals};
 use super::{operator, tui};
+use crate::cli::Global;
 use crate::console::{BAD, FAINT, HINT, STRONG};
-use crate::context::Context;
+use crate::context::{Context, MissingDirectory};
 use crate::error::CliError;
 use crate::far::Server;
 use crate::settings::{CheckpointMode, Reachable};
@@ -492,4 +493,17 @@ pub(crate) fn show_denial(reply: &DenialReply) -> String {
         shown.push_str(&format!("{HINT}next{HINT:#}    {}\n", safe(&denial.next)));
     }
     shown
+}
+
+/// Records what programs wrote that an action left running.
+pub(crate) fn record_late(global: &Global, work: &LateWork) -> Result<(), CliError> {
+    let mut context = match work.client() {
+        Some(client) => Context::of_agent(global, work.workspace(), client)?,
+        None => Context::new(global, MissingDirectory::Refuse)?,
+    };
+    let room = Room::open(&mut context, &Flags::of_hook(false))?;
+    match room.workspace.root == work.workspace() {
+        true => Ok(room.passage().record_late(work)?),
+        false => Ok(()),
+    }
 }
