@@ -37,6 +37,18 @@ pub struct Errand {
     pub summary: String,
     /// What was decided about it.
     pub decision: String,
+    /// What else is known to have changed while it went on. `None` where something else still
+    /// goes on, or all is its own; otherwise the rest is recorded as observed at its end.
+    pub beside: Option<Beside>,
+}
+
+/// What others did while an action, and those that overlap with it, went on.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// The state before the first of them.
+    pub since: Snapshot,
+    /// The paths that actions told of since.
+    pub paths: Vec<TreePath>,
 }
 
 /// Whether something else was going on in the workspace.
@@ -63,9 +75,6 @@ pub enum Share {
         paths: BTreeSet<TreePath>,
         /// These, and all that is below: directories that were moved or removed as a whole.
         trees: Vec<TreePath>,
-        /// What other actions changed meanwhile; `None` where one of them still goes on. What
-        /// nobody changed whom we know is then recorded as observed.
-        others: Option<Vec<TreePath>>,
     },
 }
 
@@ -218,14 +227,11 @@ impl State {
             }
         };
         let changes = record::changes_by_action(&objects.reader(), before, &after)?;
-        let rest = match (share, &present) {
-            (
-                Share::Observed {
-                    others: Some(others),
-                    ..
-                },
-                Some(present),
-            ) => self.of_nobody(&objects, &after, present, others)?,
+        let rest = match (&errand.beside, &present) {
+            (Some(beside), Some(present)) => {
+                let own = changes.iter().map(|change| change.path.clone());
+                self.of_nobody(&objects, beside, own, present)?
+            }
             _ => None,
         };
         let seen = present.as_ref().unwrap_or(&after);
@@ -289,18 +295,17 @@ impl State {
     fn of_nobody(
         &self,
         objects: &crate::objects::Objects,
-        own: &Snapshot,
+        beside: &Beside,
+        own: impl Iterator<Item = TreePath>,
         present: &Snapshot,
-        others: &[TreePath],
     ) -> Result<Option<(Snapshot, Action)>, StateError> {
         let mut known = self.late_paths(&present.workspace);
-        known.extend(others.iter().cloned());
+        known.extend(beside.paths.iter().cloned());
         let known = Share::Observed {
-            paths: BTreeSet::new(),
+            paths: own.collect(),
             trees: known,
-            others: None,
         };
-        let known = self.own_part(objects, own, present, &known)?;
+        let known = self.own_part(objects, &beside.since, present, &known)?;
         let reader = objects.reader();
         let changes = record::notable_changes(&reader, &known, present)?;
         if changes.is_empty() {

@@ -51,7 +51,7 @@ mod verify;
 pub mod watch;
 mod work_trees;
 
-pub use around::{Changed, Company, Errand, Share};
+pub use around::{Beside, Changed, Company, Errand, Share};
 pub use aside::Aside;
 pub use bring::{Arrival, Incoming, Resolution, Side, Sides, is_rule};
 pub use checkpoint::{Made, Wanted};

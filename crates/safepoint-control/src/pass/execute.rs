@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
-use safepoint_state::{Changed, Note, Share, Snapshot};
+use safepoint_state::{Changed, Errand, Note, Share, Snapshot};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::Stream;
 use serde_json::json;
@@ -150,9 +150,7 @@ impl Passage<'_> {
             "reached": end.record.reached, "refused": end.record.refused,
         });
         let share = end.observation.as_ref();
-        let share = share
-            .map(|seen| self.observed_share(&running, seen))
-            .transpose()?;
+        let share = share.map(|seen| self.observed_share(seen));
         if end.record != running.reach {
             running.reach = end.record.clone();
             self.control
@@ -215,7 +213,10 @@ impl Passage<'_> {
             Some(before) => self.state.after(
                 self.workspace,
                 before,
-                &leave.errand,
+                &Errand {
+                    beside: self.beside(&leave.action_id)?,
+                    ..leave.errand.clone()
+                },
                 outcome,
                 &match share {
                     Some(share) => share,

@@ -143,6 +143,7 @@ impl Passage<'_> {
                 running.summary, running.action_id
             ),
             decision: running.decision.clone(),
+            beside: None,
         };
         self.state.after(
             self.workspace,

@@ -167,7 +167,7 @@ impl Passage<'_> {
                 share = end
                     .observation
                     .as_ref()
-                    .map(|seen| self.observed_share(&running, seen));
+                    .map(|seen| self.observed_share(seen));
                 (outcome, self.ending_body(&running, end, code), code)
             }
             Err(error) => ("error", json!({"why": error.to_string()}), 126),
@@ -177,7 +177,7 @@ impl Passage<'_> {
             result: None,
         };
         let share = match share {
-            Some(share) => share?,
+            Some(share) => share,
             None => self.share_of(&running)?,
         };
         self.end_of(&running, outcome, body, &report, &share, &[])?;
@@ -277,21 +277,16 @@ impl Passage<'_> {
 
     /// What of the changes is the action's own: what its processes wrote. Where that was not seen
     /// completely, the rest is nobody's: what is taken back by mistake may be a person's.
-    pub(super) fn observed_share(
-        &self,
-        running: &Running,
-        seen: &Observation,
-    ) -> Result<Share, ControlError> {
+    pub(super) fn observed_share(&self, seen: &Observation) -> Share {
         let root = &self.workspace.root;
         let in_tree = |path: &PathBuf| -> Option<TreePath> {
             let relative = path.strip_prefix(root).ok()?;
             Some(relative.as_os_str().as_bytes().to_vec())
         };
-        Ok(Share::Observed {
+        Share::Observed {
             paths: seen.written.paths.iter().filter_map(in_tree).collect(),
             trees: seen.written.trees.iter().filter_map(in_tree).collect(),
-            others: self.changed_by_others(running)?,
-        })
+        }
     }
 
     /// The same of programs that an action left running. Paths that other actions told of since
@@ -302,11 +297,10 @@ impl Passage<'_> {
         seen: &Observation,
     ) -> Result<Share, ControlError> {
         let told = self.told_since_end(running)?;
-        Ok(match self.observed_share(running, seen)? {
-            Share::Observed { paths, trees, .. } => Share::Observed {
+        Ok(match self.observed_share(seen) {
+            Share::Observed { paths, trees } => Share::Observed {
                 paths: paths.into_iter().filter(|it| !told.contains(it)).collect(),
                 trees,
-                others: None,
             },
             other => other,
         })

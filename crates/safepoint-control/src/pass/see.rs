@@ -422,6 +422,7 @@ pub(super) fn errand(
         },
         summary: form.canonical.summary(),
         decision: decision.to_owned(),
+        beside: None,
     }
 }
 

@@ -8,7 +8,7 @@ use safepoint_clients::Ended;
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, SessionId, json as strict};
 use safepoint_state::path::TreePath;
-use safepoint_state::{Changed, Company, Errand, Share, StateError};
+use safepoint_state::{Beside, Changed, Company, Errand, Share, Snapshot, StateError};
 use safepoint_store::Durability;
 use serde_json::{Value, json};
 
@@ -24,6 +24,9 @@ use crate::{ControlError, kept};
 
 /// So many actions before one are looked at for what ran beside it.
 const MOST_BESIDE: u32 = 16;
+
+/// So many actions are looked at for what overlaps.
+const MAX_OVERLAPPING: u32 = 128;
 
 /// Programs that only pass on what others say.
 const BETWEEN: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "fish", "busybox", "env"];
@@ -290,6 +293,7 @@ impl Passage<'_> {
             action: running.action.clone(),
             summary: running.summary.clone(),
             decision: running.decision.clone(),
+            beside: self.beside(&running.action_id)?,
         };
         self.state.after(
             self.workspace,
@@ -387,26 +391,48 @@ impl Passage<'_> {
         Ok(Share::Without(others))
     }
 
-    /// What other actions changed while this one went on; `None` where one of them, or an agent
-    /// around them, still goes on and has not told.
-    pub(super) fn changed_by_others(
-        &self,
-        running: &Running,
-    ) -> Result<Option<Vec<TreePath>>, ControlError> {
-        let is_other = |it: &Running| {
-            it.action_id != running.action_id && (it.before.is_some() || it.line.is_some())
-        };
+    /// What is known to have changed while an action, and those that overlap with it, went on.
+    /// `None` where one of them, or an agent around them, still goes on.
+    pub(super) fn beside(&self, action: &ActionId) -> Result<Option<Beside>, ControlError> {
+        let changes = |it: &Running| it.before.is_some() || it.line.is_some();
+        let is_other = |it: &Running| it.action_id != *action && changes(it);
         if self.open_here()?.iter().any(is_other) {
             return Ok(None);
         }
-        let actions = self.state.actions(&self.workspace.root, MOST_BESIDE)?;
-        let mut paths = Vec::new();
-        for action in actions.iter().take_while(|it| it.time >= running.time) {
-            if action.id != running.action_id {
-                paths.extend(self.told_by(&action.id)?);
+        let here = crate::world::text(&self.workspace.root)?;
+        let store = self.control.trail.store();
+        let mut recent: Vec<Running> = store.read(|sql| kept::newest(sql, MAX_OVERLAPPING))?;
+        recent.retain(|it| it.is_here() && it.workspace == here && changes(it));
+        let Some(mut first) = recent.iter().find(|it| it.action_id == *action) else {
+            return Ok(None);
+        };
+        // Back to the last moment at which nothing went on.
+        while let Some(earlier) = recent
+            .iter()
+            .find(|it| it.time < first.time && it.until.is_none_or(|until| until >= first.time))
+        {
+            first = earlier;
+        }
+        let begun = recent.iter().filter(|it| it.time >= first.time);
+        let mut since = None;
+        for snapshot in begun.filter_map(|it| it.before.as_ref()) {
+            match self.state.find(snapshot) {
+                Ok(found) => since = earlier_of(since, found),
+                Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
             }
         }
-        Ok(Some(paths))
+        let Some(since) = since else {
+            return Ok(None);
+        };
+        let actions = self.state.actions(&self.workspace.root, MAX_OVERLAPPING)?;
+        let mut paths = Vec::new();
+        for told in actions.iter().take_while(|it| it.time >= since.created) {
+            if told.id != *action {
+                paths.extend(self.told_by(&told.id)?);
+            }
+        }
+        Ok(Some(Beside { since, paths }))
     }
 
     /// What was recorded after the end of an action.
@@ -460,6 +486,13 @@ impl Visitor {
     /// Whether it is the same call.
     fn is(&self, other: &Self) -> bool {
         self.client == other.client && self.session == other.session && self.call == other.call
+    }
+}
+
+fn earlier_of(one: Option<Snapshot>, other: Snapshot) -> Option<Snapshot> {
+    match one {
+        Some(one) if one.created <= other.created => Some(one),
+        _ => Some(other),
     }
 }
 
