@@ -3,6 +3,7 @@
 //! ```text
 //! Fence ──── what a tree may write, and what it may not even read (Landlock)
 //! supervisor  what it may reach and change beyond that, and what it wrote (seccomp)
+//! freeze ─── how somebody outside keeps it from moving names for a moment
 //! broker ─── how a program inside asks for something to be done outside
 //! tree ───── who belongs to a tree, and that nobody leaves it
 //! ```
@@ -16,6 +17,7 @@ mod caches;
 mod carve;
 mod error;
 mod fence;
+mod freeze;
 mod kernel;
 mod supervisor;
 mod tree;
@@ -24,6 +26,7 @@ pub use broker::{Call, CallRefusal, Listener, Peer, Streams, hand_over, hand_ove
 pub use caches::default_caches;
 pub use error::FenceError;
 pub use fence::{Fence, FencedChild, Listing, Strength, Terminals, strength};
+pub use freeze::{Freeze, Frozen, MAX_FREEZE};
 pub use supervisor::{
     Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
     Writes,

@@ -37,6 +37,18 @@ pub struct Errand {
     pub summary: String,
     /// What was decided about it.
     pub decision: String,
+    /// What else is known to have changed while it went on. `None` where something else still
+    /// goes on, or all is its own; otherwise the rest is recorded as observed at its end.
+    pub beside: Option<Beside>,
+}
+
+/// What others did while an action, and those that overlap with it, went on.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// The state before the first of them.
+    pub since: Snapshot,
+    /// The paths that actions told of since.
+    pub paths: Vec<TreePath>,
 }
 
 /// Whether something else was going on in the workspace.
@@ -74,7 +86,7 @@ impl Share {
             Self::All => true,
             Self::Only(paths) => at(paths),
             Self::Without(paths) => !at(paths),
-            Self::Observed { paths, trees } => at(trees) || paths.contains(path),
+            Self::Observed { paths, trees, .. } => at(trees) || paths.contains(path),
         }
     }
 
@@ -90,7 +102,7 @@ impl Share {
             }
             Self::Without(paths) => !at(paths),
             // Likewise.
-            Self::Observed { paths, trees } => {
+            Self::Observed { paths, trees, .. } => {
                 let made = change.from.is_none()
                     && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
                 let within = |it: &TreePath| path::is_within(it, &change.path);
@@ -215,6 +227,13 @@ impl State {
             }
         };
         let changes = record::changes_by_action(&objects.reader(), before, &after)?;
+        let rest = match (&errand.beside, &present) {
+            (Some(beside), Some(present)) => {
+                let own = changes.iter().map(|change| change.path.clone());
+                self.of_nobody(&objects, beside, own, present)?
+            }
+            _ => None,
+        };
         let seen = present.as_ref().unwrap_or(&after);
         let mut unheld = before.record.lapsed_until(&seen.record);
         unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
@@ -254,6 +273,10 @@ impl State {
             if did_something {
                 self.record_in(writing, &after)?;
             }
+            if let Some((known, action)) = &rest {
+                self.record_in(writing, known)?;
+                self.record_observed(writing, action)?;
+            }
             // The next look is compared with what is there.
             if let Some(present) = &present {
                 self.record_in(writing, present)?;
@@ -265,6 +288,31 @@ impl State {
             beside(writing, &changed)
         })?;
         Ok(changed)
+    }
+
+    /// What changed beside an action that no action is known to have changed: a person's, most
+    /// often. With the state there would be without it.
+    fn of_nobody(
+        &self,
+        objects: &crate::objects::Objects,
+        beside: &Beside,
+        own: impl Iterator<Item = TreePath>,
+        present: &Snapshot,
+    ) -> Result<Option<(Snapshot, Action)>, StateError> {
+        let mut known = self.late_paths(&present.workspace);
+        known.extend(beside.paths.iter().cloned());
+        let known = Share::Observed {
+            paths: own.collect(),
+            trees: known,
+        };
+        let known = self.own_part(objects, &beside.since, present, &known)?;
+        let reader = objects.reader();
+        let changes = record::notable_changes(&reader, &known, present)?;
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let action = self.observed_action(&known, present, &changes)?;
+        Ok(Some((known, action)))
     }
 
     /// Whether what is staged differs: not if git has only looked at the files anew.
@@ -323,7 +371,7 @@ impl State {
     }
 
     /// The state that there would be if only this action had changed something.
-    fn own_part(
+    pub(crate) fn own_part(
         &self,
         objects: &crate::objects::Objects,
         before: &Snapshot,

@@ -19,6 +19,7 @@ pub mod git;
 mod git_state;
 mod identity;
 mod isolate;
+mod late;
 mod left_behind;
 pub mod left_out;
 mod linked;
@@ -50,7 +51,7 @@ mod verify;
 pub mod watch;
 mod work_trees;
 
-pub use around::{Changed, Company, Errand, Share};
+pub use around::{Beside, Changed, Company, Errand, Share};
 pub use aside::Aside;
 pub use bring::{Arrival, Incoming, Resolution, Side, Sides, is_rule};
 pub use checkpoint::{Made, Wanted};

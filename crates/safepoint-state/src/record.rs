@@ -8,6 +8,7 @@ use safepoint_trail::Kind;
 use serde_json::json;
 
 use crate::StateError;
+use crate::around::Share;
 use crate::git_state::{is_stash_list, lost_objects};
 use crate::identity::Marks;
 use crate::objects::Reader;
@@ -45,6 +46,15 @@ impl State {
         if !self.is_as_told(before)? {
             return Ok(None); // as below
         }
+        let late = self.late_paths(&snapshot.workspace);
+        let own = match late.is_empty() {
+            true => None,
+            false => {
+                let share = Share::Without(late);
+                Some(self.own_part(&self.objects()?, before, snapshot, &share)?)
+            }
+        };
+        let snapshot = own.as_ref().unwrap_or(snapshot);
         let changes = match notable_changes(trees, before, snapshot) {
             // That an old checkpoint is damaged must not keep a new one from being made.
             Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(None),
@@ -59,19 +69,50 @@ impl State {
         if all_told {
             return Ok(None);
         }
-        Ok(Some(Action {
+        if own.is_some() {
+            // Without what a program writes that still runs: what is there is recorded after it.
+            self.trail.write(Durability::Sync, |writing| {
+                self.record_in(writing, snapshot)
+            })?;
+        }
+        self.observed_action(before, snapshot, &changes).map(Some)
+    }
+
+    /// What nobody told of, as an action of its own.
+    pub(crate) fn observed_action(
+        &self,
+        before: &Snapshot,
+        after: &Snapshot,
+        changes: &[Change],
+    ) -> Result<Action, StateError> {
+        Ok(Action {
             id: ActionId::generate(&*self.around.entropy)?,
-            workspace: snapshot.workspace.clone(),
-            time: snapshot.created,
+            workspace: after.workspace.clone(),
+            time: after.created,
             session: None,
             action: OBSERVED.to_owned(),
-            summary: summarise_changes(&changes),
+            summary: summarise_changes(changes),
             decision: None,
             outcome: "observed".to_owned(),
             before: before.id.clone(),
-            after: snapshot.id.clone(),
+            after: after.id.clone(),
             undoes: None,
-        }))
+        })
+    }
+
+    pub(crate) fn record_observed(
+        &self,
+        writing: &mut safepoint_trail::Writing<'_>,
+        action: &Action,
+    ) -> Result<(), StateError> {
+        let body = json!({
+            "row": snapshot::of_action(action), "action": action.action, "summary": action.summary, "outcome": action.outcome,
+            "before": action.before, "after": action.after,
+        });
+        let kind = Kind::fixed("action_observed");
+        let draft = self.draft(&action.workspace, kind, Some(&action.id), body);
+        let entry = writing.append(draft)?;
+        snapshot::insert_action(writing.sql(), action, entry.seq)
     }
 
     /// Whether a snapshot from a list can be acted upon. One that somebody has changed is no
@@ -104,14 +145,7 @@ impl State {
             self.record_in(writing, snapshot)?;
             part::set_given(writing.sql(), &snapshot.workspace, given)?;
             if let Some(action) = observed {
-                let body = json!({
-                    "row": snapshot::of_action(action), "action": action.action, "summary": action.summary, "outcome": action.outcome,
-                    "before": action.before, "after": action.after,
-                });
-                let kind = Kind::fixed("action_observed");
-                let draft = self.draft(&snapshot.workspace, kind, Some(&action.id), body);
-                let entry = writing.append(draft)?;
-                snapshot::insert_action(writing.sql(), action, entry.seq)?;
+                self.record_observed(writing, action)?;
             }
             Ok(())
         })

@@ -81,6 +81,7 @@ impl Scene<'_> {
             action: "workspace.integrate".to_owned(),
             summary: "integration of wsp_a".to_owned(),
             decision: "allow".to_owned(),
+            beside: None,
         };
         let work = self.work.checkpoint().unwrap().snapshot;
         let incoming = Incoming {
@@ -465,6 +466,7 @@ fn st_41_the_object_store_is_held_between_a_look_and_its_record() {
         action: "process.exec".to_owned(),
         summary: "a test".to_owned(),
         decision: "allow".to_owned(),
+        beside: None,
     };
     let share = safepoint_state::Share::All;
     let beside = |_: &mut safepoint_trail::Writing<'_>, _: &[_]| Ok::<(), StateError>(());

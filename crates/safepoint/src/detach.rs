@@ -20,10 +20,12 @@ use std::sync::{Arc, Mutex};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use safepoint_fence::Supervisor;
+use safepoint_control::pass::LeftRunning;
 use safepoint_model::Entropy;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::cli::Global;
+use crate::commands::passing::record_late;
 use crate::world::SystemEntropy;
 
 /// Names the abstract socket at which the parent waits for the exit code: with the parent's
@@ -37,12 +39,12 @@ pub(crate) const PROGRAM: &str = "safepoint";
 const NAME: &str = "safepoint-exit-";
 
 /// Supervisors whose processes may outlive the command.
-static SUPERVISORS: Mutex<Vec<Supervisor>> = Mutex::new(Vec::new());
+static LEFT_RUNNING: Mutex<Vec<LeftRunning>> = Mutex::new(Vec::new());
 
 /// Keeps a supervisor until what it supervises has ended.
-pub(crate) fn keep(supervisor: Supervisor) {
-    let mut supervisors = SUPERVISORS.lock().unwrap_or_else(|lock| lock.into_inner());
-    supervisors.push(supervisor);
+pub(crate) fn keep(left: LeftRunning) {
+    let mut all = LEFT_RUNNING.lock().unwrap_or_else(|lock| lock.into_inner());
+    all.push(left);
 }
 
 /// The variable with the name of the parent's socket. It is taken out of the environment of
@@ -191,17 +193,26 @@ fn of_status(status: std::io::Result<ExitStatus>) -> ExitCode {
 }
 
 /// Ends the command with this code. Where something that it started still runs, the parent is
-/// told and this process stays until that has ended.
-pub(crate) fn finish(code: u8) -> ExitCode {
-    let mut supervisors = SUPERVISORS.lock().unwrap_or_else(|lock| lock.into_inner());
-    let supervisors: Vec<Supervisor> = supervisors.drain(..).collect();
-    let in_use: Vec<Supervisor> = supervisors
-        .into_iter()
-        .filter(Supervisor::is_in_use)
-        .collect();
-    if !in_use.is_empty() && hand_over(code).is_ok() {
-        for supervisor in in_use {
-            supervisor.wait_until_unused();
+/// told and this process stays until that has ended, and records what it wrote meanwhile.
+pub(crate) fn finish(global: &Global, code: u8) -> ExitCode {
+    let mut all = LEFT_RUNNING.lock().unwrap_or_else(|lock| lock.into_inner());
+    let all: Vec<LeftRunning> = all.drain(..).collect();
+    let is_in_use = all.iter().any(|left| match left {
+        LeftRunning::Recorded(work) => work.is_in_use(),
+        LeftRunning::Unrecorded(supervisor) => supervisor.is_in_use(),
+    });
+    let stays = is_in_use && hand_over(code).is_ok();
+    for left in all {
+        match left {
+            LeftRunning::Recorded(work) => {
+                if stays {
+                    work.wait();
+                }
+                // Nobody hears of an error any more: then it is observed by the next look.
+                let _ = record_late(global, &work);
+            }
+            LeftRunning::Unrecorded(supervisor) if stays => supervisor.wait_until_unused(),
+            LeftRunning::Unrecorded(_) => {}
         }
     }
     ExitCode::from(code)

@@ -102,8 +102,8 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
         })
         .and_then(|ended| context.console.flush().map(|()| ended));
     match result {
-        Ok(code) => detach::finish(code),
-        Err(error) => detach::finish(context.console.fail(&error) as u8),
+        Ok(code) => detach::finish(&cli.global, code),
+        Err(error) => detach::finish(&cli.global, context.console.fail(&error) as u8),
     }
 }
 

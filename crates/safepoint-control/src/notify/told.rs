@@ -152,6 +152,11 @@ fn told(entry: Entry, body: &str) -> Option<Told> {
             "incident.unknown",
             "A change was cut off, and nobody saw how far it came",
         ),
+        "action_ended" if value.get("stray_writes").is_some() => (
+            Topic::Incidents,
+            "incident.stray_write",
+            "A client's file tool wrote somewhere else than it was let through for",
+        ),
         "action_ended" if field("outcome")? == "unknown" => (
             Topic::Incidents,
             "incident.unknown",

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_authority::{
-    Envelope, Executable, Hold, HoldState, Operator, Permit, PermitState, Trust,
+    Envelope, Executable, Hold, HoldState, NamedPath, Operator, Permit, PermitState, Trust,
 };
 use safepoint_model::{ActionId, Digest, HoldId, PermitId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -282,6 +282,9 @@ pub(crate) struct Running {
     /// Whether it can be taken back, as it turned out; where nobody saw that, as its words say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) effect: Option<MeasuredEffect>,
+    /// What a client's own file tool names, as it was when it was let through.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) targets: Vec<NamedPath>,
 }
 
 /// What is known of an action that happens on another machine.
@@ -319,6 +322,10 @@ impl Running {
             (None, _, _) => Some(self.process),
             (Some(_), Some(performer), _) => Some(*performer),
             (Some(_), None, None) => Some(self.process),
+            // A line that the client runs itself starts what it likes, whatever it names.
+            (Some(_), None, Some(_)) if self.line.is_some() && self.is_unfenced => {
+                Some(self.process)
+            }
             (Some(_), None, Some(_)) => None,
         }
     }

@@ -9,10 +9,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use safepoint_fence::Supervisor;
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
-use safepoint_state::{Changed, Note, Share, Snapshot};
+use safepoint_state::{Changed, Errand, Note, Share, Snapshot};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::Stream;
 use serde_json::json;
@@ -22,6 +21,7 @@ use super::attend::{Stop, capture_of};
 use super::documents::Running;
 use super::effect::MeasuredEffect;
 use super::guarded::is_code_of_client;
+use super::late::LeftRunning;
 use super::outbox::Ending;
 use super::script::{Sealed, Watched};
 use super::see::interpreters_of;
@@ -90,7 +90,7 @@ pub struct Ran {
     /// Whether it can be taken back, as it turned out.
     pub effect: MeasuredEffect,
     /// Has to stay for as long as something that it started does.
-    pub supervisor: Option<Supervisor>,
+    pub left_running_supervised: Option<LeftRunning>,
 }
 
 /// A command that was started, and what is held or watched while it runs.
@@ -136,7 +136,8 @@ impl Passage<'_> {
         }
         let secure = || self.secure_running(&mut running);
         let waited = self.attend_supervised(started.child, capture, limit, &stop, secure);
-        let end = waited.map_err(|error| start_error(leave, error))?;
+        let mut end = waited.map_err(|error| start_error(leave, error))?;
+        let late = self.begin_late(&running, &mut end);
         let (ended, status) = (end.ended, end.status);
         let exchanged = started.watched.touched();
         let left_running = left_running(&ours);
@@ -155,7 +156,7 @@ impl Passage<'_> {
             "remainder": running.effect.as_ref().map(|it| &it.remainder),
         });
         let share = end.observation.as_ref();
-        let share = share.and_then(|seen| self.observed_share(seen));
+        let share = share.map(|seen| self.observed_share(seen));
         if end.observation.is_some() {
             running.reach = end.record.clone();
             self.control
@@ -184,7 +185,7 @@ impl Passage<'_> {
             lost: self.state.lost_by(&leave.action_id)?,
             left_running,
             exchanged,
-            effect: match running.effect {
+            effect: match running.effect.clone() {
                 Some(effect) => effect,
                 None => MeasuredEffect {
                     reversibility: leave.canonical.reversibility,
@@ -192,7 +193,9 @@ impl Passage<'_> {
                 },
             },
             record: end.record,
-            supervisor: end.supervisor,
+            left_running_supervised: end
+                .supervisor
+                .map(|it| self.left_running(&running, it, late)),
         })
     }
 
@@ -226,7 +229,10 @@ impl Passage<'_> {
             Some(before) => self.state.after(
                 self.workspace,
                 before,
-                &leave.errand,
+                &Errand {
+                    beside: self.beside(&leave.action_id)?,
+                    ..leave.errand.clone()
+                },
                 outcome,
                 &match share {
                     Some(share) => share,

@@ -18,9 +18,11 @@ mod effect;
 mod execute;
 mod far;
 mod fetching;
+mod file_tool;
 mod guarded;
 mod integrate;
 mod join;
+mod late;
 mod moved;
 mod needs;
 mod opened;
@@ -75,11 +77,13 @@ pub use effect::{ActionEffect, MeasuredEffect};
 pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
 pub use fetching::DefaultHosts;
+pub use file_tool::{FileTarget, StrayWrite, freezer_of};
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
+pub use late::{LateWork, LeftRunning};
 pub use outside_use::OutsideUse;
 pub use perform::{ClaimedLine, PerformedLine, ShellLine};
-pub use proposal::{Act, Mode, Proposal, StartsPrograms, Stdin, Visitor};
+pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::this_process;
 pub use request::Requested;
 pub use signed::Elsewhere;
@@ -295,7 +299,10 @@ impl Passage<'_> {
         };
 
         // 4. Look again: what was approved is what is there, at the last moment.
-        match self.changed_since(proposal, &leave)? {
+        if let Some(change) = self.changed_since(proposal, &leave)? {
+            return self.withdraw(leave, change);
+        }
+        match self.freeze_targets(proposal, &leave)? {
             None => Ok(Answer::Leave(Box::new(leave))),
             Some(change) => self.withdraw(leave, change),
         }

@@ -19,6 +19,7 @@ use super::confine::WidenedFence;
 use super::cover::{Holes, Net};
 use super::documents::Running;
 use super::effect;
+use super::late::LeftRunning;
 use super::recover::this_process;
 use super::supervise::{ReachRecord, Secured, SupervisedChild, SupervisedEnd};
 use super::{Capture, Passage, Visitor};
@@ -50,7 +51,7 @@ pub struct PerformedLine {
     /// What it reached outside the fence, and what it was refused.
     pub record: ReachRecord,
     /// Has to stay for as long as something that the line started does.
-    pub supervisor: Option<Supervisor>,
+    pub left_running: Option<LeftRunning>,
 }
 
 impl ClaimedLine {
@@ -166,11 +167,13 @@ impl Passage<'_> {
             Some(fence) => self.start_supervised(fence, command, &running.session_id, secured),
             None => SupervisedChild::start_unfenced(command, &running.session_id),
         });
-        let ended = started.and_then(|supervised| {
+        let mut ended = started.and_then(|supervised| {
             let secure = || self.secure_running(&mut running);
             self.attend_supervised(supervised, Capture::Inherit, None, &stop, secure)
         });
         let mut share = None;
+        let late = ended.as_mut().ok();
+        let late = late.and_then(|end| self.begin_late(&running, end));
         let (outcome, body, code) = match &ended {
             Ok(end) => {
                 let outcome = if end.status.success() { "ok" } else { "error" };
@@ -189,20 +192,22 @@ impl Passage<'_> {
             well: outcome == "ok",
             result: None,
         };
-        let share = match share.flatten() {
+        let share = match share {
             Some(share) => share,
             None => self.share_of(&running)?,
         };
-        let changes = self.end_of(&running, outcome, body, &report, &share)?;
+        let changes = self.end_of(&running, outcome, body, &report, &share, &[])?;
         if ended.as_ref().is_ok_and(|end| end.observation.is_some()) {
             self.count_disagreements(&running, outcome, !changes.is_empty())?;
         }
         self.told_to_gates(&running, report)?;
         let end = ended.map_err(failed)?;
+        let left_running = end.supervisor;
+        let left_running = left_running.map(|it| self.left_running(&running, it, late));
         Ok(PerformedLine {
             code,
             record: end.record,
-            supervisor: end.supervisor,
+            left_running,
         })
     }
 
@@ -241,7 +246,7 @@ impl Passage<'_> {
         Ok(PerformedLine {
             code: ended_code(end.status),
             record: end.record,
-            supervisor: end.supervisor,
+            left_running: end.supervisor.map(LeftRunning::Unrecorded),
         })
     }
 
@@ -289,20 +294,34 @@ impl Passage<'_> {
         })
     }
 
-    /// What of the changes is the action's own: what its processes wrote. `None` where that was
-    /// not seen completely.
-    pub(super) fn observed_share(&self, seen: &Observation) -> Option<Share> {
-        if !seen.written.is_complete {
-            return None;
-        }
+    /// What of the changes is the action's own: what its processes wrote. Where that was not seen
+    /// completely, the rest is nobody's: what is taken back by mistake may be a person's.
+    pub(super) fn observed_share(&self, seen: &Observation) -> Share {
         let root = &self.workspace.root;
         let in_tree = |path: &PathBuf| -> Option<TreePath> {
             let relative = path.strip_prefix(root).ok()?;
             Some(relative.as_os_str().as_bytes().to_vec())
         };
-        Some(Share::Observed {
+        Share::Observed {
             paths: seen.written.paths.iter().filter_map(in_tree).collect(),
             trees: seen.written.trees.iter().filter_map(in_tree).collect(),
+        }
+    }
+
+    /// The same of programs that an action left running. Paths that other actions told of since
+    /// are theirs: what both wrote cannot be told apart.
+    pub(super) fn late_share(
+        &self,
+        running: &Running,
+        seen: &Observation,
+    ) -> Result<Share, ControlError> {
+        let told = self.told_since_end(running)?;
+        Ok(match self.observed_share(seen) {
+            Share::Observed { paths, trees } => Share::Observed {
+                paths: paths.into_iter().filter(|it| !told.contains(it)).collect(),
+                trees,
+            },
+            other => other,
         })
     }
 
@@ -352,6 +371,7 @@ impl Passage<'_> {
             "reached": running.reach.reached, "refused": running.reach.refused,
             "reversibility": running.effect.as_ref().map(|it| it.reversibility),
             "remainder": running.effect.as_ref().map(|it| &it.remainder),
+            "saw_all_writes": end.observation.as_ref().is_none_or(|it| it.written.is_complete),
             "left_running": end.supervisor.as_ref().is_some_and(Supervisor::is_in_use),
         })
     }

@@ -61,6 +61,30 @@ pub struct Visitor {
     /// Whether it does not wait for the end of the call.
     #[serde(default)]
     pub in_background: bool,
+    /// What kind of tool it calls.
+    #[serde(default, skip_serializing_if = "CallKind::is_other")]
+    pub kind: CallKind,
+}
+
+/// What kind of tool a client calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// One of its own that writes the files it names, in the client's process.
+    Files,
+    /// Any other.
+    #[default]
+    Other,
+}
+
+impl CallKind {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands the field over so"
+    )]
+    fn is_other(&self) -> bool {
+        *self == Self::Other
+    }
 }
 
 /// What is to be done.

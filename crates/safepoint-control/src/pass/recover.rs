@@ -102,6 +102,7 @@ impl Passage<'_> {
             action: cut.action.clone(),
             summary: cut.summary.clone(),
             decision: cut.decision.clone(),
+            beside: None,
         };
         let before = match &cut.before {
             None => None,

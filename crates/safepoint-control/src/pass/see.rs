@@ -369,7 +369,7 @@ impl Passage<'_> {
     /// The form without tokens of workspaces and servers: it is kept, and shown to others. Whoever asks
     /// brings them along again. A mark says which token it was, so that a yes to one is no
     /// yes to another.
-    fn without_tokens<T>(&self, form: T) -> Result<T, ControlError>
+    pub(super) fn without_tokens<T>(&self, form: T) -> Result<T, ControlError>
     where
         T: serde::Serialize + serde::de::DeserializeOwned,
     {
@@ -440,6 +440,7 @@ pub(super) fn errand(
         },
         summary: form.canonical.summary(),
         decision: decision.to_owned(),
+        beside: None,
     }
 }
 

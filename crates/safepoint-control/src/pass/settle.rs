@@ -18,6 +18,7 @@ use super::cover::Net;
 use super::disagreement::ForetoldEffect;
 use super::documents::{Remote, Running, Standing};
 use super::effect::MeasuredEffect;
+use super::file_tool::targets_of;
 use super::needs::{Needed, needs, refused_mode};
 use super::places::leads_elsewhere;
 use super::see::{Form, errand, is_used};
@@ -496,6 +497,7 @@ impl Running {
                 reversibility: form.canonical.reversibility,
                 remainder: form.canonical.remainder.clone(),
             }),
+            targets: targets_of(visitor, &form.canonical.paths),
         }
     }
 }

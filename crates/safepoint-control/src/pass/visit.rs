@@ -8,20 +8,25 @@ use safepoint_clients::Ended;
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, SessionId, json as strict};
 use safepoint_state::path::TreePath;
-use safepoint_state::{Changed, Company, Errand, Share, StateError};
+use safepoint_state::{Beside, Changed, Company, Errand, Share, Snapshot, StateError};
 use safepoint_store::Durability;
 use serde_json::{Value, json};
 
 use super::asked::Reported;
 use super::cover::is_change;
 use super::documents::Running;
+use super::file_tool::{FileTarget, StrayWrite, with_stray};
 use super::outbox::Ending;
+use super::proposal::CallKind;
 use super::recover::{parent, started};
 use super::{Passage, Visitor};
 use crate::{ControlError, kept};
 
 /// So many actions before one are looked at for what ran beside it.
 const MOST_BESIDE: u32 = 16;
+
+/// So many actions are looked at for what overlaps.
+const MAX_OVERLAPPING: u32 = 128;
 
 /// Programs that only pass on what others say.
 const BETWEEN: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "fish", "busybox", "env"];
@@ -39,6 +44,8 @@ pub struct Finished {
     pub changes: Vec<Changed>,
     /// What the gates say to that.
     pub resolution: Option<Resolution>,
+    /// Where what a file tool wrote is not found.
+    pub stray: Vec<StrayWrite>,
 }
 
 /// Whether a program of this name only passes on what others say.
@@ -87,6 +94,19 @@ impl Passage<'_> {
         visitor: &Visitor,
         ended: Ended,
         result: Value,
+        targets: &[FileTarget],
+    ) -> Result<Option<Finished>, ControlError> {
+        let finished = self.finish_frozen(visitor, ended, result, targets);
+        self.thaw(Some(visitor));
+        finished
+    }
+
+    fn finish_frozen(
+        &self,
+        visitor: &Visitor,
+        ended: Ended,
+        result: Value,
+        targets: &[FileTarget],
     ) -> Result<Option<Finished>, ControlError> {
         let same = |running: &Running| running.visitor.as_ref().is_some_and(|it| it.is(visitor));
         let Some(running) = self.open_here()?.into_iter().find(same) else {
@@ -102,13 +122,22 @@ impl Passage<'_> {
             Ended::Error => ("error", None),
             Ended::Unsaid => ("unknown", Some("the client does not say how it ended")),
         };
-        let body = json!({"client": visitor.client, "why": why});
+        // One that failed, or does not say, need not have written anything.
+        let stray = match ended {
+            Ended::Ok if visitor.kind == CallKind::Files => self.stray_writes(&running, targets)?,
+            _ => Vec::new(),
+        };
+        let (outcome, why) = match stray.first() {
+            Some(_) => ("unknown", Some("it is not known where it wrote")),
+            None => (outcome, why),
+        };
+        let body = with_stray(json!({"client": visitor.client, "why": why}), &stray);
         let report = Reported {
-            well: !matches!(ended, Ended::Error),
+            well: !matches!(ended, Ended::Error) && stray.is_empty(),
             result: self.summary_of(&result)?,
         };
         let share = self.share_of(&running)?;
-        let changes = match self.end_of(&running, outcome, body, &report, &share) {
+        let changes = match self.end_of(&running, outcome, body, &report, &share, &stray) {
             Err(ControlError::Meanwhile(_)) => return Ok(None),
             other => other?,
         };
@@ -119,6 +148,7 @@ impl Passage<'_> {
             outcome,
             changes,
             resolution,
+            stray,
         }))
     }
 
@@ -157,6 +187,7 @@ impl Passage<'_> {
             outcome: "told",
             changes: Vec::new(),
             resolution: Some(resolution),
+            stray: Vec::new(),
         }))
     }
 
@@ -175,6 +206,7 @@ impl Passage<'_> {
             });
             if mine && !running.performer.is_some_and(is_alive) {
                 given_up.push(running.action_id.clone());
+                self.thaw(running.visitor.as_ref());
                 self.record_unknown(running)?;
             }
         }
@@ -213,7 +245,8 @@ impl Passage<'_> {
         }
     }
 
-    /// Records the end of an action that a client has begun.
+    /// Records the end of an action that a client has begun. Where a write went astray, somebody
+    /// has to look before anything else is done.
     pub(super) fn end_of(
         &self,
         running: &Running,
@@ -221,6 +254,7 @@ impl Passage<'_> {
         body: Value,
         report: &Reported,
         share: &Share,
+        stray: &[StrayWrite],
     ) -> Result<Vec<Changed>, ControlError> {
         let end = |writing: &mut safepoint_trail::Writing<'_>,
                    changes: &[Changed]|
@@ -238,6 +272,9 @@ impl Passage<'_> {
                         effect: running.effect.clone(),
                         ..still
                     };
+                    if self.far.is_none() {
+                        self.bench()?.distrust(writing, &still, stray)?;
+                    }
                     self.end(writing, &still, ending)
                 }
                 _ => Err(ControlError::Meanwhile("it has been ended")),
@@ -257,6 +294,7 @@ impl Passage<'_> {
             action: running.action.clone(),
             summary: running.summary.clone(),
             decision: running.decision.clone(),
+            beside: self.beside(&running.action_id)?,
         };
         self.state.after(
             self.workspace,
@@ -314,6 +352,12 @@ impl Passage<'_> {
         if running.is_agent() {
             return Ok(Share::All);
         }
+        // A client's own file tool changes what it names, whoever was there before or beside it.
+        let is_file_tool = running.visitor.as_ref();
+        let is_file_tool = is_file_tool.is_some_and(|it| it.kind == CallKind::Files);
+        if let (true, Some(claims)) = (is_file_tool, &running.claims) {
+            return Ok(Share::Only(in_tree(&self.workspace.root, claims)));
+        }
         let store = self.control.trail.store();
         let recent: Vec<Running> = store.read(|sql| kept::newest(sql, MOST_BESIDE))?;
         let beside = |other: &&Running| {
@@ -346,6 +390,64 @@ impl Passage<'_> {
             }
         }
         Ok(Share::Without(others))
+    }
+
+    /// What is known to have changed while an action, and those that overlap with it, went on.
+    /// `None` where one of them, or an agent around them, still goes on.
+    pub(super) fn beside(&self, action: &ActionId) -> Result<Option<Beside>, ControlError> {
+        let changes = |it: &Running| it.before.is_some() || it.line.is_some();
+        let is_other = |it: &Running| it.action_id != *action && changes(it);
+        if self.open_here()?.iter().any(is_other) {
+            return Ok(None);
+        }
+        let here = crate::world::text(&self.workspace.root)?;
+        let store = self.control.trail.store();
+        let mut recent: Vec<Running> = store.read(|sql| kept::newest(sql, MAX_OVERLAPPING))?;
+        recent.retain(|it| it.is_here() && it.workspace == here && changes(it));
+        let Some(mut first) = recent.iter().find(|it| it.action_id == *action) else {
+            return Ok(None);
+        };
+        // Back to the last moment at which nothing went on.
+        while let Some(earlier) = recent
+            .iter()
+            .find(|it| it.time < first.time && it.until.is_none_or(|until| until >= first.time))
+        {
+            first = earlier;
+        }
+        let begun = recent.iter().filter(|it| it.time >= first.time);
+        let mut since = None;
+        for snapshot in begun.filter_map(|it| it.before.as_ref()) {
+            match self.state.find(snapshot) {
+                Ok(found) => since = earlier_of(since, found),
+                Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Some(since) = since else {
+            return Ok(None);
+        };
+        let actions = self.state.actions(&self.workspace.root, MAX_OVERLAPPING)?;
+        let mut paths = Vec::new();
+        for told in actions.iter().take_while(|it| it.time >= since.created) {
+            if told.id != *action {
+                paths.extend(self.told_by(&told.id)?);
+            }
+        }
+        Ok(Some(Beside { since, paths }))
+    }
+
+    /// What was recorded after the end of an action.
+    pub(super) fn told_since_end(
+        &self,
+        running: &Running,
+    ) -> Result<std::collections::BTreeSet<TreePath>, ControlError> {
+        let actions = self.state.actions(&self.workspace.root, MOST_BESIDE)?;
+        let since = actions.iter().take_while(|it| it.id != running.action_id);
+        let mut paths = std::collections::BTreeSet::new();
+        for action in since {
+            paths.extend(self.told_by(&action.id)?);
+        }
+        Ok(paths)
     }
 
     /// What was recorded meanwhile as an action of its own: a line can have us roll back, undo
@@ -385,6 +487,13 @@ impl Visitor {
     /// Whether it is the same call.
     fn is(&self, other: &Self) -> bool {
         self.client == other.client && self.session == other.session && self.call == other.call
+    }
+}
+
+fn earlier_of(one: Option<Snapshot>, other: Snapshot) -> Option<Snapshot> {
+    match one {
+        Some(one) if one.created <= other.created => Some(one),
+        _ => Some(other),
     }
 }
 

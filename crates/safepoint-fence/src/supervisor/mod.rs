@@ -6,6 +6,7 @@
 //! listener ──────── the kernel's side: calls and their answers
 //! caller, places ── whose call it is, and what its paths and descriptors really are
 //! writes ────────── recorded, then the kernel goes on: Landlock holds them
+//! freezer ───────── what moves names waits while somebody outside relies on them
 //! metadata ──────── done on behalf of the caller
 //! network, send ─── done on behalf of the caller, where `reach` allows it
 //! reach, names, dns, sockets, registry ── what may be reached, and what is the session's own
@@ -20,6 +21,7 @@ mod address;
 mod caller;
 mod dns;
 mod filter;
+mod freezer;
 mod gate;
 mod listener;
 mod metadata;
@@ -38,6 +40,7 @@ mod writes;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -46,6 +49,7 @@ use std::thread;
 use rustix::io::Errno;
 
 use caller::{Caller, Closer, ThreadCache};
+use freezer::{Freezer, Passing};
 use listener::{Answer, Listener, Notification};
 use places::DirectoryCache;
 use reach::Reach;
@@ -126,6 +130,7 @@ impl SupervisorThread {
                     places,
                     directories: DirectoryCache::default(),
                     threads: ThreadCache::default(),
+                    freezer: Freezer::new(supervision.freezer.clone()),
                     closer,
                     own_streams,
                     reach: Reach::new(supervision, lookup, Arc::clone(&seen)),
@@ -201,6 +206,7 @@ struct Desk {
     own_streams: Vec<(u64, u64)>,
     reach: Reach,
     watch: Arc<Watch>,
+    freezer: Freezer,
     closer: Closer,
     /// Calls that wait, each with a thread of its own.
     waiting: AtomicUsize,
@@ -218,6 +224,12 @@ impl Supervisor {
     /// What was seen so far.
     pub fn observe(&self) -> Observation {
         self.watch.seen()
+    }
+
+    /// Begins a new record, of what is written by programs that were left running: each new path
+    /// is added to the file, with a zero byte after it. Returns what was written until now.
+    pub fn begin_late(&self, file: &Path) -> Writes {
+        self.watch.begin_late(file)
     }
 
     /// Does any process still live behind the filter?
@@ -278,14 +290,9 @@ impl Desk {
             closer: &self.closer,
         };
         let (reach, watch, places) = (&self.reach, &self.watch, &self.places);
+        self.freezer.see(notification.thread());
         if let Some(names) = writes::names(&caller) {
-            return Some(writes::record(
-                &caller,
-                &names,
-                places,
-                &self.directories,
-                watch,
-            ));
+            return self.write(notification, &caller, &names);
         }
         match notification.call() {
             libc::SYS_connect => self.defer(notification, |desk, caller| {
@@ -321,6 +328,39 @@ impl Desk {
                 Some(changed.unwrap_or(Answer::Fail(Errno::NOSYS)))
             }
         }
+    }
+
+    /// Answers a call that writes. One that moves names waits while there is a freeze.
+    fn write(
+        self: &Arc<Self>,
+        notification: &Notification,
+        caller: &Caller<'_>,
+        names: &[writes::NameArgument],
+    ) -> Option<Answer> {
+        let answer = self.record(caller, names);
+        let call = notification.call();
+        if answer != Answer::Continue || !writes::leads_elsewhere(call) {
+            return Some(answer);
+        }
+        match self.freezer.pass(notification.thread(), call) {
+            Ok(Passing::Now) => Some(answer),
+            Ok(Passing::Later) => {
+                let names = names.to_vec();
+                self.defer(notification, move |desk, caller| {
+                    let thread = caller.notification.thread();
+                    match desk.freezer.wait_and_pass(thread, call) {
+                        // What was remembered meanwhile is of before it.
+                        Ok(()) => desk.record(caller, &names),
+                        Err(error) => Answer::Fail(error),
+                    }
+                })
+            }
+            Err(error) => Some(Answer::Fail(error)),
+        }
+    }
+
+    fn record(&self, caller: &Caller<'_>, names: &[writes::NameArgument]) -> Answer {
+        writes::record(caller, names, &self.places, &self.directories, &self.watch)
     }
 
     /// Has another thread answer, since that may take its time.

@@ -1,10 +1,13 @@
 //! What is seen of a supervised tree, and who is asked about what no rule names.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Gate, Observation, Refusal};
+use super::{Gate, Observation, Refusal, Writes};
 
 /// More is not recorded of one tree: what is written from then on is not known.
 const MAX_PATH_BYTES: usize = 64 << 20;
@@ -15,6 +18,8 @@ const MAX_TARGETS: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Watch {
     seen: Mutex<Seen>,
+    /// Where new paths are told, while what was left running is watched.
+    late: Mutex<Option<LateRecord>>,
     gate: Option<Arc<dyn Gate>>,
 }
 
@@ -34,12 +39,66 @@ impl Seen {
     }
 }
 
+/// Where new paths are told.
+#[derive(Debug)]
+struct LateRecord {
+    place: PathBuf,
+    /// Opened with the first path.
+    file: Option<File>,
+}
+
+impl LateRecord {
+    fn new(place: &Path) -> Self {
+        Self {
+            place: place.to_owned(),
+            file: None,
+        }
+    }
+
+    /// Adds a path to the file, with a zero byte after it. What cannot be told now is recorded at
+    /// the end all the same.
+    fn add(&mut self, path: &Path) {
+        if self.file.is_none() {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "told to others while it is written, and kept by nobody"
+            )]
+            let opened = File::options().append(true).open(&self.place);
+            self.file = opened.ok();
+        }
+        let mut bytes = path.as_os_str().as_bytes().to_vec();
+        bytes.push(0);
+        if let Some(file) = &mut self.file {
+            let _ = file.write_all(&bytes);
+        }
+    }
+}
+
 impl Watch {
     pub(super) fn new(gate: Option<Arc<dyn Gate>>) -> Self {
         Self {
             seen: Mutex::default(),
+            late: Mutex::default(),
             gate,
         }
+    }
+
+    /// Begins the record of what is written from now on. Files that are open for writing are
+    /// part of it: nothing is seen of how they are written.
+    pub(super) fn begin_late(&self, file: &Path) -> Writes {
+        let mut seen = self.lock();
+        let written = std::mem::take(&mut seen.observation.written);
+        seen.path_bytes = 0;
+        let open = open_for_writing(&written.paths);
+        // Opened here, and once more by the threads that go on: those have descriptors of their own.
+        let mut first = LateRecord::new(file);
+        for path in open {
+            first.add(&path);
+            seen.observation.written.paths.insert(path);
+        }
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        *late = Some(LateRecord::new(file));
+        written
     }
 
     pub(super) fn seen(&self) -> Observation {
@@ -79,6 +138,7 @@ impl Watch {
     pub(super) fn write_path(&self, path: PathBuf) {
         let mut seen = self.lock();
         if !seen.observation.written.paths.contains(&path) && seen.takes(&path) {
+            self.tell_late(&path);
             seen.observation.written.paths.insert(path);
         }
     }
@@ -86,7 +146,15 @@ impl Watch {
     pub(super) fn write_tree(&self, path: PathBuf) {
         let mut seen = self.lock();
         if !seen.observation.written.trees.contains(&path) && seen.takes(&path) {
+            self.tell_late(&path);
             seen.observation.written.trees.insert(path);
+        }
+    }
+
+    fn tell_late(&self, path: &Path) {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(late) = &mut *late {
+            late.add(path);
         }
     }
 
@@ -118,4 +186,34 @@ mod tests {
         watch.write_path(PathBuf::from("/0"));
         assert_eq!(watch.seen().written.paths.len(), 63);
     }
+}
+
+/// Those of these files that some process of this user has open for writing.
+fn open_for_writing(paths: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let mut open = BTreeSet::new();
+    let entries = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let own = std::process::id().to_string();
+    let processes = entries("/proc".into()).map(|it| it.file_name());
+    let processes =
+        processes.filter(|name| name.as_bytes().iter().all(u8::is_ascii_digit) && *name != *own);
+    for process in processes {
+        let place = Path::new("/proc").join(process);
+        for descriptor in entries(place.join("fd")) {
+            let Ok(path) = std::fs::read_link(descriptor.path()) else {
+                continue;
+            };
+            let information = place.join("fdinfo").join(descriptor.file_name());
+            if paths.contains(&path) && is_open_for_writing(&information) {
+                open.insert(path);
+            }
+        }
+    }
+    open
+}
+
+fn is_open_for_writing(information: &Path) -> bool {
+    let text = std::fs::read_to_string(information).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|it| i32::from_str_radix(it.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }

@@ -106,6 +106,18 @@ fn changes_directories(call: i64) -> bool {
     )
 }
 
+/// Whether a call may make a path lead elsewhere than before, other than to nothing.
+pub(super) fn leads_elsewhere(call: i64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(call, libc::SYS_rename | libc::SYS_symlink | libc::SYS_link) {
+        return true;
+    }
+    matches!(
+        call,
+        libc::SYS_renameat | libc::SYS_renameat2 | libc::SYS_symlinkat | libc::SYS_linkat
+    )
+}
+
 /// Whether a call may move or remove a directory with all that is beneath it.
 fn moves_trees(call: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -136,6 +148,8 @@ pub(super) fn record(
         match real_path(caller, known, directory, &path, name.follow) {
             Ok(path) => paths.push(path),
             Err(error) if fails_alike(error) => {}
+            // It was killed meanwhile, and makes no call any more.
+            Err(_) if caller.confirm().is_err() => {}
             Err(_) => watch.lose_track(),
         }
     }

@@ -7,6 +7,7 @@
 )]
 
 mod closed;
+mod freeze;
 mod metadata;
 mod network;
 mod sockets;
@@ -91,6 +92,7 @@ impl Room {
             services: Vec::new(),
             sockets: Vec::new(),
             registry: directory.path().join("registry/session"),
+            freezer: directory.path().join("registry/freezes"),
             network: NetworkAccess::Closed,
         };
         Self {

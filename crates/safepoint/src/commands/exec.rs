@@ -125,7 +125,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     };
     context.console.flush()?;
     let mut ran = passage.run(&leave, &stdin, capture, arguments.flags.limit())?;
-    if let Some(supervisor) = ran.supervisor.take() {
+    if let Some(supervisor) = ran.left_running_supervised.take() {
         crate::detach::keep(supervisor);
     }
     tell(context, &leave, &ran, arguments.flags.timeout)?;

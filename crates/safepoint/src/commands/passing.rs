@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
 use safepoint_control::pass::{
-    Act, Answer, DefaultHosts, Denied, Far, HoldWait, Mode, Passage, Proposal, Stdin, session_ended,
+    Act, Answer, DefaultHosts, Denied, Far, HoldWait, LateWork, Mode, Passage, Proposal, Stdin,
+    session_ended,
 };
 use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{Fence, Listing, NetworkAccess, Supervision, Terminals, default_caches};
@@ -21,8 +22,9 @@ use serde::Serialize;
 use super::session::deliver::{self, Delivery};
 use super::waiting::{self, Asked, Next, StopSignals};
 use super::{operator, tui};
+use crate::cli::Global;
 use crate::console::{BAD, FAINT, HINT, STRONG};
-use crate::context::Context;
+use crate::context::{Context, MissingDirectory};
 use crate::error::CliError;
 use crate::far::Server;
 use crate::settings::{CheckpointMode, Reachable};
@@ -337,12 +339,12 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
-        supervision: Some(supervision(context)),
+        supervision: Some(supervision(context, &workspace.root)),
     }
 }
 
 /// What a command may reach without asking: what settings name. All else is closed.
-fn supervision(context: &Context) -> Supervision {
+fn supervision(context: &Context, root: &Path) -> Supervision {
     let Reachable {
         hosts,
         services,
@@ -354,6 +356,7 @@ fn supervision(context: &Context) -> Supervision {
         services,
         sockets,
         registry: context.paths.runtime.join(REGISTRY),
+        freezer: safepoint_control::pass::freezer_of(&context.paths.runtime.join(REGISTRY), root),
         network: NetworkAccess::Closed,
     }
 }
@@ -515,4 +518,17 @@ pub(crate) fn show_denial(reply: &DenialReply) -> String {
         shown.push_str(&format!("{HINT}next{HINT:#}    {}\n", safe(&denial.next)));
     }
     shown
+}
+
+/// Records what programs wrote that an action left running.
+pub(crate) fn record_late(global: &Global, work: &LateWork) -> Result<(), CliError> {
+    let mut context = match work.client() {
+        Some(client) => Context::of_agent(global, work.workspace(), client)?,
+        None => Context::new(global, MissingDirectory::Refuse)?,
+    };
+    let room = Room::open(&mut context, &Flags::of_hook(false))?;
+    match room.workspace.root == work.workspace() {
+        true => Ok(room.passage().record_late(work)?),
+        false => Ok(()),
+    }
 }

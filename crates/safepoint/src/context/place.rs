@@ -271,6 +271,7 @@ impl Context {
             let place = std::fs::canonicalize(directory);
             patterns.leave_out(root, place.as_ref().unwrap_or(directory));
         }
+        let may_run = self.may_run_providers()?;
         Ok(Workspace {
             root: root.to_owned(),
             rules: Rules::new(patterns)?,
@@ -281,8 +282,7 @@ impl Context {
                 .project
                 .state_providers
                 .iter()
-                .filter(|_| self.served.is_none())
-                .filter(|_| !self.is_agent())
+                .filter(|_| may_run)
                 .map(|(name, provider)| {
                     let provider = Provider {
                         capture: provider.capture.clone(),
@@ -292,6 +292,16 @@ impl Context {
                 })
                 .collect(),
         })
+    }
+
+    /// Whether programs that the project's file names are run: for no agent, also for one that
+    /// does not say that it is one.
+    fn may_run_providers(&self) -> Result<bool, CliError> {
+        let are_there = !self.settings.project.state_providers.is_empty();
+        if !are_there || self.served.is_some() || self.is_agent() {
+            return Ok(false);
+        }
+        Ok(!self.control()?.is_within_an_action()?)
     }
 
     fn find_workspace(&self, start: &Path) -> Result<PathBuf, CliError> {

@@ -2,7 +2,7 @@
 //! want it to know.
 
 use safepoint_authority::DenialCode;
-use safepoint_control::pass::Denied;
+use safepoint_control::pass::{Denied, StrayWrite};
 use safepoint_gates::{QuestionNote, Resolution};
 use safepoint_model::{HoldId, text};
 use safepoint_state::Note;
@@ -93,6 +93,22 @@ fn program() -> String {
         |_| "safepoint".to_owned(),
         |path| super::quoted(&path.to_string_lossy()),
     )
+}
+
+/// What is said of writes that went astray.
+pub(super) fn stray_writes(stray: &[StrayWrite]) -> Option<String> {
+    let lines = stray.iter().map(|it| {
+        format!(
+            "\n- {}: {} (it leads to {})",
+            text::line(&it.path).text,
+            it.why,
+            text::line(&it.leads_to).text
+        )
+    });
+    let lines: String = lines.collect();
+    (!lines.is_empty()).then(|| {
+        format!("Safepoint does not find what this call wrote, and a person has to look before the next one:{lines}")
+    })
 }
 
 /// One after the other.

@@ -5,10 +5,12 @@ use std::path::Path;
 use clap::Parser;
 use safepoint_authority::DenialCode;
 use safepoint_clients::{
-    Call, Client, Event, Heard, Reply, SHELL_PREFIX, Tool, shell_prefix_program,
+    Call, Client, Event, FileChange, Heard, Reply, SHELL_PREFIX, Tool, shell_prefix_program,
 };
 use safepoint_control::ControlError;
-use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor, means_program};
+use safepoint_control::pass::{
+    Act, Answer, CallKind, FileTarget, Passage, Proposal, Stdin, Visitor, means_program,
+};
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Digest, SessionId};
 use safepoint_state::Company;
@@ -151,11 +153,18 @@ impl<'a> Visit<'a> {
         {
             visitor.call = call;
         }
-        let finished = room.passage().finish(&visitor, ended, result.clone())?;
+        let targets = file_targets(self.heard, call);
+        let finished = room
+            .passage()
+            .finish(&visitor, ended, result.clone(), &targets)?;
         let Some(finished) = finished else {
             return Ok(Reply::Pass { context: None });
         };
         let lost = reason::losses(&room.state.lost_by(&finished.action_id)?);
+        let stray = reason::stray_writes(&finished.stray);
+        if stray.is_some() {
+            deliver::start(self.context, &room.control);
+        }
         let (session, resolution) = (finished.session_id, finished.resolution);
         let told = match resolution {
             None => None,
@@ -168,7 +177,7 @@ impl<'a> Visit<'a> {
             )),
         };
         Ok(Reply::Pass {
-            context: reason::joined(lost, told),
+            context: reason::joined(reason::joined(stray, lost), told),
         })
     }
 
@@ -416,6 +425,7 @@ fn in_no_call(client: Client, session: &str) -> Visitor {
         in_background: false,
         call: String::new(),
         process: safepoint_control::pass::client_process(),
+        kind: CallKind::Other,
     }
 }
 
@@ -448,6 +458,9 @@ fn needs_mark(command: &Command) -> bool {
             | Command::Redo(_)
             | Command::Mutate(_)
             | Command::Exec(_)
+            // They run programs that the project's file names, for a person.
+            | Command::Checkpoint(_)
+            | Command::Verify(_)
     )
 }
 
@@ -479,5 +492,48 @@ fn visitor(heard: &Heard, call: &Call) -> Visitor {
         ),
         call: name,
         process: safepoint_control::pass::client_process(),
+        kind: match call.tool {
+            Tool::Files(_) => CallKind::Files,
+            _ => CallKind::Other,
+        },
     }
+}
+
+/// What a file tool was to do, for the look at where it went.
+fn file_targets(heard: &Heard, call: &Call) -> Vec<FileTarget> {
+    let Tool::Files(changes) = &call.tool else {
+        return Vec::new();
+    };
+    let texts = written_texts(&call.input);
+    let paths = changes.iter().flat_map(|change| match change {
+        FileChange::Write(path) | FileChange::Delete(path) => vec![path],
+        FileChange::Move { from, to } => vec![from, to],
+    });
+    let target = |path: &std::path::PathBuf| FileTarget {
+        path: heard.directory.join(path),
+        texts: texts.clone(),
+    };
+    paths.map(target).collect()
+}
+
+/// The texts that a file tool is given to write: all of a file, or what takes the place of a part.
+fn written_texts(input: &serde_json::Value) -> Vec<String> {
+    const FIELDS: [&str; 7] = [
+        "content",
+        "file_text",
+        "new_string",
+        "new_str",
+        "newString",
+        "new_source",
+        "insert_text",
+    ];
+    let edits = input.get("edits").and_then(serde_json::Value::as_array);
+    let edits = edits.map(Vec::as_slice).unwrap_or_default().iter();
+    let all = std::iter::once(input).chain(edits);
+    let texts = all.flat_map(|it| {
+        FIELDS
+            .iter()
+            .filter_map(move |field| it.get(field)?.as_str())
+    });
+    texts.map(str::to_owned).collect()
 }

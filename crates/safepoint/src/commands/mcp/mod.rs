@@ -214,6 +214,7 @@ impl Commands {
         let session = format!("{number}-{started}-{connection}");
         proposal.objective = Some(format!("{AGENT} {session}"));
         proposal.visitor = Some(Visitor {
+            kind: safepoint_control::pass::CallKind::Other,
             in_background: false,
             client: AGENT.to_owned(),
             session,

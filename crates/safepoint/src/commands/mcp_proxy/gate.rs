@@ -94,7 +94,8 @@ impl Gate {
             true => result,
             false => json!({"bytes": long}),
         };
-        room.passage().finish(&self.visitor(name), ended, result)?;
+        room.passage()
+            .finish(&self.visitor(name), ended, result, &[])?;
         Ok(())
     }
 
@@ -109,6 +110,7 @@ impl Gate {
     fn visitor(&self, call: &str) -> Visitor {
         let (number, started) = self.process;
         Visitor {
+            kind: safepoint_control::pass::CallKind::Other,
             in_background: false,
             client: AGENT.to_owned(),
             session: format!("{number}-{started}"),

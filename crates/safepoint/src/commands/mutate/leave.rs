@@ -6,6 +6,7 @@ use std::process::{Child, Command};
 
 use safepoint_authority::Denial;
 use safepoint_control::ControlError;
+use safepoint_control::pass::LeftRunning;
 use safepoint_control::pass::{Act, Answer, Leave, Passage, Proposal, ProposedChange};
 use safepoint_state::StateError;
 use safepoint_state::mutate::{AskLeave, Covering, Given};
@@ -74,7 +75,7 @@ impl AskLeave for Asking<'_> {
                 let started = self.passage.start_for_change(leave, command)?;
                 let (child, supervisor) = started.into_parts();
                 if let Some(supervisor) = supervisor {
-                    crate::detach::keep(supervisor);
+                    crate::detach::keep(LeftRunning::Unrecorded(supervisor));
                 }
                 Ok(child)
             }

@@ -77,7 +77,7 @@ impl Text {
     pub(crate) fn run(&self, global: &Global, arguments: &[OsString]) -> ExitCode {
         match self.started(global, arguments) {
             Ok(Ended::Elsewhere(code)) => code,
-            Ok(Ended::Here(code)) => detach::finish(code),
+            Ok(Ended::Here(code)) => detach::finish(global, code),
             Err(error) => {
                 eprintln!("safepoint: this line was not run: {error}");
                 ExitCode::from(126)

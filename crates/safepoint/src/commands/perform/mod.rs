@@ -131,8 +131,8 @@ fn perform(
     for refusal in refusals_in_words(&performed.record) {
         context.console.warn(&refusal);
     }
-    if let Some(supervisor) = performed.supervisor.take() {
-        detach::keep(supervisor);
+    if let Some(left) = performed.left_running.take() {
+        detach::keep(left);
     }
     context.console.flush()?;
     Ok(performed.code)

@@ -235,7 +235,7 @@ fn command(
     let limit = step.timeout.or(arguments.flags.timeout);
     let limit = limit.map(|span| Duration::from_micros(span.as_micros()));
     let mut ran = passage.run(&leave, &Stdin::Empty, Capture::Keep, limit)?;
-    if let Some(supervisor) = ran.supervisor.take() {
+    if let Some(supervisor) = ran.left_running_supervised.take() {
         crate::detach::keep(supervisor);
     }
     Ok(Done {

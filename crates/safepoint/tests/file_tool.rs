@@ -1,0 +1,239 @@
+//! The clients' own file tools: they act outside the fence, so where a path leads is looked at,
+//! held there, and looked at again.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+#[path = "support/client.rs"]
+mod client;
+#[path = "support/passage.rs"]
+mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use client::{Claude, denied, passes};
+use serde_json::{Value, json};
+use support::bare;
+use testkit::{Run, TestEnv};
+
+fn plain() -> TestEnv {
+    let env = bare();
+    env.write("project/safepoint.yaml", "");
+    env.write("project/src/app.py", "one\ntwo\n");
+    env
+}
+
+/// Exchanges `d` and a link to a directory outside, for ever.
+const EXCHANGE: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+while not os.path.exists("over"):
+    libc.renameat2(-100, b"d", -100, b"l", 2)
+"#;
+
+/// Starts a line in the background as Claude Code does: what the hook gives back, in a shell.
+fn start(claude: &Claude<'_>, id: &str, line: &str) -> Child {
+    let input = json!({"command": line, "run_in_background": true});
+    let line = passes(&claude.before(id, "Bash", input)).unwrap();
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", &line])
+        .current_dir(claude.env.project());
+    for (name, value) in claude.env.command(&[]).get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let null = || Stdio::null();
+    command.stdin(null()).stdout(null()).stderr(null());
+    command.spawn().unwrap()
+}
+
+fn write_input(path: &Path, content: &str) -> Value {
+    json!({"file_path": path, "content": content})
+}
+
+/// What Claude Code's tool does, if it is let through: follows the path, and writes.
+fn is_let_through(run: &Run) -> bool {
+    match run.code {
+        0 => {
+            passes(run);
+            true
+        }
+        _ => {
+            denied(run);
+            false
+        }
+    }
+}
+
+fn open_names(directory: &Path) -> usize {
+    fs::read_dir(directory).unwrap().count()
+}
+
+#[test]
+fn fe_05_a_path_that_leads_out_over_a_link_is_not_written_unasked() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    fs::write(outside.path().join("file"), "theirs").unwrap();
+    let project = env.project();
+    symlink(outside.path(), project.join("over")).unwrap();
+    symlink(outside.path().join("file"), project.join("last")).unwrap();
+    symlink(outside.path().join("new"), project.join("dangling")).unwrap();
+    symlink("over", project.join("twice")).unwrap();
+    symlink("src", project.join("within")).unwrap();
+    // On the same file system as the project.
+    env.write("elsewhere/file", "theirs");
+    let file = env.root().join("elsewhere/file");
+    fs::hard_link(&file, project.join("hard")).unwrap();
+    for (number, path) in [
+        "over/n",
+        "last",
+        "dangling",
+        "twice/file",
+        "src/../over/n",
+        "hard",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = project.join(path);
+        let id = format!("t-{number}");
+        for (tool, input) in [
+            ("Write", write_input(&path, "x")),
+            (
+                "Edit",
+                json!({"file_path": path, "old_string": "theirs", "new_string": "x"}),
+            ),
+            (
+                "MultiEdit",
+                json!({"file_path": path, "edits": [{"old_string": "theirs", "new_string": "x"}]}),
+            ),
+            (
+                "NotebookEdit",
+                json!({"notebook_path": path, "new_source": "x"}),
+            ),
+        ] {
+            denied(&claude.before(&format!("{id}-{tool}"), tool, input));
+        }
+    }
+    // A control: links that stay inside.
+    let path = project.join("within/app.py");
+    passes(&claude.before("t-9", "Write", write_input(&path, "x")));
+    fs::write(&path, "x").unwrap();
+    passes(&claude.after("t-9", "Write", write_input(&path, "x")));
+    assert_eq!(open_names(outside.path()), 1);
+}
+
+#[test]
+fn fe_05_no_write_of_a_tool_lands_outside_while_a_program_exchanges_its_directory() {
+    let rounds = support::rounds(60);
+    let env = plain();
+    let claude = Claude::new(&env);
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let project = env.project();
+    fs::create_dir(project.join("d")).unwrap();
+    symlink(outside.path(), project.join("l")).unwrap();
+    env.write("project/exchange.py", EXCHANGE);
+    let mut background = start(&claude, "t-bg", "python3 exchange.py");
+    let place = project.join("d");
+    let is_link = || place.symlink_metadata().is_ok_and(|it| it.is_symlink());
+    // A control: it does exchange them.
+    while !is_link() {
+        assert!(background.try_wait().unwrap().is_none(), "it runs");
+    }
+    while is_link() {}
+    let (mut written, mut refused) = (0, 0);
+    for round in 0..rounds {
+        let path = place.join(format!("n{round}"));
+        let input = write_input(&path, "content");
+        let id = format!("t-{round}");
+        if !is_let_through(&claude.before(&id, "Write", input.clone())) {
+            refused += 1;
+            continue;
+        }
+        // The tool takes its time.
+        for _ in 0..1000 {
+            assert!(!is_link(), "it stays what it was let through as");
+        }
+        fs::write(&path, "content").unwrap();
+        written += 1;
+        let after = claude.after(&id, "Write", input);
+        passes(&after);
+        assert!(!after.stdout.contains("does not find"), "{after:?}");
+        assert_eq!(open_names(outside.path()), 0, "in round {round}");
+    }
+    // It goes on.
+    while !is_link() {}
+    while is_link() {}
+    fs::write(project.join("over"), "").unwrap();
+    background.wait().unwrap();
+    assert_eq!(open_names(outside.path()), 0);
+    assert!(written > 0, "{written} were written, {refused} refused");
+    println!("{written} written, {refused} refused, 0 outside");
+}
+
+#[test]
+fn fe_05_a_write_that_went_astray_is_told_and_the_next_action_is_held() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let project = env.project();
+    let path = project.join("src/new");
+    let input = write_input(&path, "content");
+    passes(&claude.before("t-1", "Write", input.clone()));
+    // A control is the other tests: here somebody who is not held moves the directory.
+    fs::rename(project.join("src"), project.join("away")).unwrap();
+    symlink(outside.path(), project.join("src")).unwrap();
+    fs::write(&path, "content").unwrap();
+    let told = claude.after("t-1", "Write", input);
+    assert!(told.stdout.contains("does not find"), "{told:?}");
+    let action = env.json(&["log"])["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["outcome"] == "unknown")
+        .cloned();
+    assert!(action.is_some(), "{:#}", env.json(&["log"]));
+    let ended = support::entries(&env, "action_ended");
+    let stray = &ended.last().unwrap()["body"]["stray_writes"][0];
+    assert_eq!(
+        stray["leads_to"],
+        outside.path().join("new").to_str().unwrap()
+    );
+    fs::remove_file(project.join("src")).unwrap();
+    fs::rename(project.join("away"), project.join("src")).unwrap();
+    let next = denied(&claude.before("t-2", "Write", write_input(&project.join("b"), "b")));
+    assert!(next.contains("APPROVAL_REQUIRED"), "{next}");
+}
+
+#[test]
+fn fe_05_a_write_that_does_not_stand_where_it_should_is_told() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let path = env.project().join("src/app.py");
+    let input = write_input(&path, "content");
+    passes(&claude.before("t-1", "Write", input.clone()));
+    let told = claude.after("t-1", "Write", input);
+    assert!(told.stdout.contains("does not stand there"), "{told:?}");
+    // A control: the same content again, with the line ends of another system.
+    let env = plain();
+    let second = Claude::new(&env);
+    let path = env.project().join("src/app.py");
+    let input = write_input(&path, "one\ntwo\n");
+    passes(&second.before("t-2", "Write", input.clone()));
+    fs::write(&path, "one\r\ntwo\r\n").unwrap();
+    let told = second.after("t-2", "Write", input);
+    assert!(!told.stdout.contains("does not"), "{told:?}");
+    passes(&second.before("t-3", "Write", write_input(&path, "three")));
+}
