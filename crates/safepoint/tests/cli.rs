@@ -497,6 +497,7 @@ fn su_02_what_is_printed_fits_its_schema() {
         ("atlas-init", &["atlas", "init", "starter.yaml"]),
         ("atlas-check", &["atlas", "check", "acme.yaml"]),
         ("atlas-show", &["atlas", "show"]),
+        ("atlas-suggest", &["atlas", "suggest"]),
         ("atlas-test", &["atlas", "test", "acme.yaml"]),
         ("session-start", &start),
         (

@@ -394,6 +394,12 @@ fn fe_30_what_was_reached_decides_whether_it_can_be_taken_back() {
     assert_eq!(ended["remainder"], called["remainder"]);
     let undone = env.run(&["undo", &text(&called["action_id"])]);
     assert!(undone.stdout.contains(&service.address()), "{undone:?}");
+    let audit = env.json(&["audit"]);
+    let told = audit["effects"].as_array().unwrap();
+    let told = told
+        .iter()
+        .find(|it| it["action_id"] == called["action_id"]);
+    assert_eq!(told.unwrap()["remainder"], called["remainder"], "{audit:#}");
 }
 
 #[test]

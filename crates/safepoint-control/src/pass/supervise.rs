@@ -77,6 +77,12 @@ impl ReachRecord {
 }
 
 impl ReachedTargets {
+    /// The names of all of them.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        let named = self.hosts.iter().chain(&self.sockets);
+        named.chain(&self.outside)
+    }
+
     /// Whether nothing outside was reached.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -140,6 +140,7 @@ fn one(step: &Step, logged: &HashMap<String, Logged>, now: Timestamp, decides: b
                         @for decided in &step.decided { span.faint { (text(decided)) } " " }
                     }
                     @if let Some(reason) = &step.reason { p.faint { (text(reason)) } }
+                    @for effect in &step.effects { p.faint { (text(effect)) } }
                 }
                 @if let Some(undone) = logged.and_then(|it| it.undoes.as_ref()) { p.faint { "takes back " (short(undone)) } }
                 @if let Some(logged) = logged { (changed(logged)) }

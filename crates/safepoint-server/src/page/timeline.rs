@@ -59,6 +59,9 @@ pub(super) struct Step {
     pub(super) checkpoint_id: Option<String>,
     /// How it ended.
     pub(super) outcome: Option<String>,
+    /// What it reached outside the fence and was refused, and what of it cannot be taken back: a
+    /// line each.
+    pub(super) effects: Vec<String>,
     /// Its entry, where it is a remark.
     pub(super) entry: Option<String>,
 }
@@ -168,6 +171,7 @@ impl Step {
             }
             "action_ended" | "ActionReported" | "action_done" | "action_observed" => {
                 self.outcome = text("outcome").or_else(|| self.outcome.take());
+                self.effects.extend(effects(body));
                 if self.summary.is_empty() {
                     self.summary = text("summary").unwrap_or_default();
                 }
@@ -186,6 +190,25 @@ impl Step {
             self.summary = spaced(&entry.kind);
         }
     }
+}
+
+/// What the end of an action says about its effect outside, a line each.
+fn effects(body: &Value) -> Vec<String> {
+    let list = |place: &str| body.pointer(place).and_then(Value::as_array);
+    let texts = |place: &str| {
+        let list = list(place).into_iter().flatten();
+        list.filter_map(Value::as_str)
+    };
+    let places = ["/reached/hosts", "/reached/sockets", "/reached/outside"];
+    let reached = places.into_iter().flat_map(texts);
+    let reached = reached.map(|target| format!("reached {target}"));
+    let refused = list("/refused").into_iter().flatten();
+    let refused = refused.filter_map(|it| {
+        let said = |name: &str| it.get(name).and_then(Value::as_str);
+        Some(format!("refused {} {}", said("action")?, said("target")?))
+    });
+    let lasting = texts("/remainder").map(|rest| format!("cannot be taken back: {rest}"));
+    reached.chain(refused).chain(lasting).collect()
 }
 
 #[cfg(test)]
@@ -207,6 +230,29 @@ mod tests {
             prev_hash: None,
             hash: String::new(),
         }
+    }
+
+    #[test]
+    fn fe_31_a_step_says_what_it_reached_and_was_refused() {
+        let told = steps(&[entry(
+            "action_ended",
+            Some("act_1"),
+            json!({
+                "outcome": "ok",
+                "reached": {"hosts": ["example.org:443"], "sockets": [], "outside": ["/srv/a"]},
+                "refused": [{"action": "net.connect", "target": "127.0.0.1:5432"}],
+                "remainder": ["may have sent data to example.org:443"],
+            }),
+        )]);
+        assert_eq!(
+            told[0].effects,
+            [
+                "reached example.org:443",
+                "reached /srv/a",
+                "refused net.connect 127.0.0.1:5432",
+                "cannot be taken back: may have sent data to example.org:443",
+            ]
+        );
     }
 
     #[test]

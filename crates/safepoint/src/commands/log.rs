@@ -241,8 +241,7 @@ fn show(log: &ActionLog, graph: bool, all: bool) -> String {
 fn outside(action: &ActionDocument) -> Vec<String> {
     const SHOWN: usize = 8;
     let reached = &action.reached;
-    let targets = reached.hosts.iter().chain(&reached.sockets);
-    let targets = targets.chain(&reached.outside);
+    let targets = reached.names();
     let refused = action.refused.iter();
     let refused = refused.map(|it| format!("{} {}", it.action, it.target));
     let parts = [

@@ -1,5 +1,6 @@
 //! What `audit` says, and how it is shown.
 
+use safepoint_control::pass::{ReachedTargets, RefusedTarget};
 use safepoint_model::text;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +15,8 @@ pub(crate) struct AuditReply {
     pub(super) changes: Vec<ChangeRecord>,
     /// What was tried and did not succeed, oldest first.
     pub(super) failures: Vec<FailureRecord>,
+    /// What actions reached outside the fence, were refused, or did for good, oldest first.
+    pub(super) effects: Vec<EffectRecord>,
     /// What was used, and how often it worked.
     pub(super) tool_usage: Vec<ToolUsage>,
     /// Why it was done, in the words of those who did it.
@@ -75,6 +78,19 @@ pub(super) struct FailureRecord {
     pub(super) outcome: String,
     /// What was wrong.
     pub(super) why: Option<String>,
+}
+
+/// What one action did or wanted outside the fence.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct EffectRecord {
+    pub(super) action_id: String,
+    pub(super) timestamp: String,
+    /// Whether it can be taken back: `reversible`, `partly`, `irreversible` or `unknown`.
+    pub(super) reversibility: Option<&'static str>,
+    /// What of it cannot.
+    pub(super) remainder: Vec<String>,
+    pub(super) reached: ReachedTargets,
+    pub(super) refused: Vec<RefusedTarget>,
 }
 
 /// One tool.
@@ -142,6 +158,21 @@ pub(super) fn show(reply: &AuditReply) -> String {
             name(&change.location),
             change.action_id,
         ));
+    }
+    for effect in &reply.effects {
+        let reached = effect.reached.names().map(|it| format!("reached {it}"));
+        let refused = effect.refused.iter();
+        let refused = refused.map(|it| format!("refused {} {}", it.action, it.target));
+        let lasting = effect.remainder.iter();
+        let lasting = lasting.map(|it| format!("for good: {it}"));
+        for line in reached.chain(refused).chain(lasting) {
+            shown.push_str(&format!(
+                "{}  {WARNING}{}{WARNING:#}  {FAINT}{}{FAINT:#}\n",
+                time(&effect.timestamp),
+                safe(&line),
+                effect.action_id,
+            ));
+        }
     }
     for failure in &reply.failures {
         let why = failure.why.as_deref().unwrap_or_default();

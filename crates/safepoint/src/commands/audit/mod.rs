@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
+use safepoint_control::Control;
+use safepoint_control::pass::ActionEffect;
 use safepoint_model::Exit;
 use safepoint_state::scope::{Cover, Scope};
 use safepoint_state::tree::{Change, Entry as TreeEntry, Node};
@@ -23,7 +25,9 @@ use crate::error::CliError;
 mod document;
 
 pub(crate) use document::AuditReply;
-use document::{AuditRecord, ChangeRecord, FailureRecord, Provenance, ToolUsage, show};
+use document::{
+    AuditRecord, ChangeRecord, EffectRecord, FailureRecord, Provenance, ToolUsage, show,
+};
 
 /// Arguments of `audit`
 #[derive(Debug, clap::Args)]
@@ -65,7 +69,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         },
         parts: chosen.subjects.iter().map(Subject::name).collect(),
     };
-    let state = context.state()?;
+    let (control, state) = context.control_and_state()?;
     let query = Query {
         streams: state.streams(&workspace.root)?,
         actor: arguments.actor.clone(),
@@ -87,7 +91,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let mut audit = Audit::default();
     for id in &order {
         if let Some(told) = actions.get(id) {
-            audit.add(&state, id, told, &wanted)?;
+            audit.add(&state, &control, id, told, &wanted)?;
         }
     }
     let reply = audit.reply(&state)?;
@@ -178,10 +182,25 @@ enum Shown {
 const TAMPERED: &str =
     "what the store keeps of it is not what the trail tells, so its changes cannot be shown";
 
+/// What an action did or wanted outside, if anything.
+fn effect_record(id: &str, told: &Told, effect: ActionEffect) -> Option<EffectRecord> {
+    let measured = effect.measured;
+    let lasts = measured.as_ref().is_some_and(|it| !it.remainder.is_empty());
+    (lasts || !effect.record.is_empty()).then(|| EffectRecord {
+        action_id: id.to_owned(),
+        timestamp: told.time.clone(),
+        reversibility: measured.as_ref().map(|it| it.reversibility.as_str()),
+        remainder: measured.map_or_else(Vec::new, |it| it.remainder.into_iter().collect()),
+        reached: effect.record.reached,
+        refused: effect.record.refused,
+    })
+}
+
 #[derive(Default)]
 struct Audit {
     changes: Vec<ChangeRecord>,
     failures: Vec<FailureRecord>,
+    effects: Vec<EffectRecord>,
     actors: BTreeSet<String>,
     kinds: BTreeSet<String>,
     targets: BTreeSet<String>,
@@ -200,6 +219,7 @@ impl Audit {
     fn add(
         &mut self,
         state: &State,
+        control: &Control,
         id: &str,
         told: &Told,
         wanted: &Chosen,
@@ -237,6 +257,11 @@ impl Audit {
                 outcome: outcome.to_owned(),
                 why,
             }));
+        if let Ok(action) = id.parse()
+            && let Some(effect) = control.effect_of(&action)?
+        {
+            self.effects.extend(effect_record(id, told, effect));
+        }
         self.clear += u64::from(shown == Shown::All && outcome != "unknown");
         self.actors.insert(told.actor.clone());
         if let Some(action) = action.as_ref().filter(|_| shown == Shown::All) {
@@ -325,6 +350,7 @@ impl Audit {
             },
             changes: self.changes,
             failures: self.failures,
+            effects: self.effects,
             tool_usage: self
                 .tools
                 .into_iter()
