@@ -302,8 +302,9 @@ impl State {
         let mut known = self.late_paths(&present.workspace);
         known.extend(beside.paths.iter().cloned());
         let known = Share::Observed {
-            paths: own.collect(),
-            trees: known,
+            // Exactly these: that a directory was made says nothing of what was put there since.
+            paths: own.chain(known).collect(),
+            trees: Vec::new(),
         };
         let known = self.own_part(objects, &beside.since, present, &known)?;
         let reader = objects.reader();

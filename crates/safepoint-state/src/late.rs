@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -16,6 +17,9 @@ use safepoint_store::durable;
 
 use crate::path::TreePath;
 use crate::state::State;
+
+/// For so long after its last word a file counts that nobody holds any more.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Larger files are cut: what is beyond is nobody's.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -40,6 +44,8 @@ impl State {
             };
             match flock(&file, FlockOperation::NonBlockingLockShared) {
                 Err(Errno::WOULDBLOCK) => {}
+                // What it wrote may be captured already, and its own record not be looked at.
+                Ok(()) if is_recent(&file) => {}
                 Ok(()) => {
                     let _ = durable::remove(&entry.path());
                     continue;
@@ -59,4 +65,10 @@ impl State {
         }
         paths
     }
+}
+
+fn is_recent(file: &File) -> bool {
+    let modified = file.metadata().and_then(|it| it.modified());
+    let age = modified.ok().and_then(|it| it.elapsed().ok());
+    age.is_some_and(|age| age < GRACE)
 }

@@ -4,13 +4,12 @@
 
 use std::fs::File;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use safepoint_fence::Supervisor;
 use safepoint_model::ActionId;
 use safepoint_state::{Errand, Selection, Snapshot, StateError};
-use safepoint_store::durable;
 
 use super::Passage;
 use super::documents::Running;
@@ -26,17 +25,11 @@ pub struct LateWork {
     supervisor: Supervisor,
 }
 
-/// Where what is written late is told to whoever looks: held by a lock while it lasts.
+/// Where what is written late is told to whoever looks: held by a lock while it lasts. Whoever
+/// looks later deletes it.
 #[derive(Debug)]
 pub(super) struct LateFile {
-    path: PathBuf,
     _lock: File,
-}
-
-impl Drop for LateFile {
-    fn drop(&mut self) {
-        let _ = durable::remove(&self.path);
-    }
 }
 
 impl LateWork {
@@ -89,7 +82,7 @@ impl Passage<'_> {
         if let Some(seen) = &mut end.observation {
             seen.written = written;
         }
-        Some(LateFile { path, _lock: lock })
+        Some(LateFile { _lock: lock })
     }
 
     /// What has to stay of an action that has ended, and what is to be recorded of it later.
@@ -132,10 +125,14 @@ impl Passage<'_> {
             return Ok(());
         }
         let running = &work.running;
+        let action = ActionId::generate(&*self.control.around.entropy)?;
+        // What a person did meanwhile is told apart from it first.
+        self.state
+            .before(self.workspace, &action, self.company()?, self.progress)?;
         let before = self.state.find(work.before.id.as_str())?;
         let share = self.late_share(running, &seen)?;
         let errand = Errand {
-            id: ActionId::generate(&*self.control.around.entropy)?,
+            id: action,
             session: Some(running.session_id.to_string()),
             action: running.action.clone(),
             summary: format!(
