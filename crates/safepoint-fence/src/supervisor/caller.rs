@@ -55,13 +55,20 @@ impl Closer {
     }
 }
 
-/// A socket of a caller, under a number of ours.
-pub(super) struct TakenSocket<'a> {
+/// A descriptor of a caller, under a number of ours.
+pub(super) struct TakenDescriptor<'a> {
     descriptor: Option<OwnedFd>,
     closer: &'a Closer,
 }
 
-impl AsFd for TakenSocket<'_> {
+impl TakenDescriptor<'_> {
+    /// Closes it here: a file on a disk is closed at once.
+    pub(super) fn close_file(mut self) {
+        drop(self.descriptor.take());
+    }
+}
+
+impl AsFd for TakenDescriptor<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.descriptor {
             Some(descriptor) => descriptor.as_fd(),
@@ -71,7 +78,7 @@ impl AsFd for TakenSocket<'_> {
     }
 }
 
-impl Drop for TakenSocket<'_> {
+impl Drop for TakenDescriptor<'_> {
     fn drop(&mut self) {
         if let Some(descriptor) = self.descriptor.take() {
             let _ = self.closer.0.send(descriptor);
@@ -95,13 +102,10 @@ impl ThreadCache {
 
 impl<'a> Caller<'a> {
     /// A socket of the caller: anything else is refused.
-    pub(super) fn take_socket(&self, number: i32) -> Result<TakenSocket<'a>, Errno> {
+    pub(super) fn take_socket(&self, number: i32) -> Result<TakenDescriptor<'a>, Errno> {
         let descriptor = self.take(number)?;
         socket_type(&descriptor)?;
-        Ok(TakenSocket {
-            descriptor: Some(descriptor),
-            closer: self.closer,
-        })
+        Ok(descriptor)
     }
 
     /// Waits until something can be done with a descriptor, for as long as the caller waits too.
@@ -270,7 +274,7 @@ impl<'a> Caller<'a> {
     }
 
     /// The caller's descriptor: the same open file, under a number of ours.
-    pub(super) fn take(&self, number: i32) -> Result<OwnedFd, Errno> {
+    pub(super) fn take(&self, number: i32) -> Result<TakenDescriptor<'a>, Errno> {
         if number < 0 {
             return Err(Errno::BADF);
         }
@@ -282,6 +286,11 @@ impl<'a> Caller<'a> {
             None | Some(Err(Errno::SRCH)) => take(self.open_thread()?),
             Some(other) => other,
         }?;
+        // From here on it is closed elsewhere, also where the caller is gone by now.
+        let taken = TakenDescriptor {
+            descriptor: Some(taken),
+            closer: self.closer,
+        };
         self.confirm()?;
         Ok(taken)
     }

@@ -104,6 +104,7 @@ fn change_written(caller: &Caller<'_>, own_streams: &[(u64, u64)]) -> Option<Res
             futimens(&file, &times)
         }),
     };
+    file.close_file();
     Some(change)
 }
 

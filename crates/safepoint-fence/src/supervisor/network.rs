@@ -13,7 +13,7 @@ use rustix::net::sockopt::{socket_cookie, socket_domain, socket_error, socket_ty
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType};
 
 use super::Refusal;
-use super::caller::{Caller, Follow, Slices, TakenSocket};
+use super::caller::{Caller, Follow, Slices, TakenDescriptor};
 use super::listener::Answer;
 use super::places::{DirectoryCache, Places, path_of, real_path};
 use super::reach::{Purpose, Reach, Route};
@@ -193,7 +193,7 @@ pub(super) fn unix_address(file: &OwnedFd) -> Result<SocketAddrUnix, Errno> {
 
 fn dial(
     caller: &Caller<'_>,
-    socket: &TakenSocket<'_>,
+    socket: &TakenDescriptor<'_>,
     route: &Route,
     reach: &Reach,
 ) -> Result<(), Errno> {
@@ -235,7 +235,7 @@ fn dial(
 /// Begins to connect, and never waits: whoever waits for a call that is done on behalf of another
 /// could not be told that this one is gone.
 fn start_dialling(
-    socket: &TakenSocket<'_>,
+    socket: &TakenDescriptor<'_>,
     address: &SocketAddr,
     waits: bool,
 ) -> Result<(), Errno> {
@@ -243,7 +243,7 @@ fn start_dialling(
 }
 
 fn without_waiting(
-    socket: &TakenSocket<'_>,
+    socket: &TakenDescriptor<'_>,
     waits: bool,
     connect: impl Fn() -> Result<(), Errno>,
 ) -> Result<(), Errno> {
@@ -259,7 +259,7 @@ fn without_waiting(
 
 fn finish_dialling(
     caller: &Caller<'_>,
-    socket: &TakenSocket<'_>,
+    socket: &TakenDescriptor<'_>,
     mut slices: Slices,
 ) -> Result<(), Errno> {
     loop {
@@ -277,7 +277,7 @@ fn finish_dialling(
 
 fn dial_unix(
     caller: &Caller<'_>,
-    socket: &TakenSocket<'_>,
+    socket: &TakenDescriptor<'_>,
     address: &SocketAddrUnix,
 ) -> Result<(), Errno> {
     let waits = is_blocking(socket)?;
@@ -383,9 +383,11 @@ pub(super) fn socket(caller: &Caller<'_>, watch: &Watch) -> Answer {
         }
         (_, libc::NETLINK_ROUTE) if family == libc::AF_NETLINK => Answer::Continue,
         _ => {
-            watch.refuse(Refusal::Call(format!(
-                "socket of family {family}, kind {kind}"
-            )));
+            let refused = match is_internet {
+                true => "a raw socket",
+                false => "a socket of another family",
+            };
+            watch.refuse(Refusal::Call(refused.to_owned()));
             match is_internet {
                 true => Answer::Fail(Errno::PERM),
                 false => Answer::Fail(Errno::AFNOSUPPORT),

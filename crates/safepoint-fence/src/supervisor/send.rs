@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{socket_domain, socket_type};
@@ -11,7 +11,7 @@ use rustix::net::{
     SocketType, sendmsg, sendmsg_addr,
 };
 
-use super::caller::{Caller, Slices, TakenSocket};
+use super::caller::{Caller, Slices, TakenDescriptor};
 use super::listener::Answer;
 use super::network::{
     Destination, address_bytes, claim_datagrams, destination, for_socket, is_blocking, unix_address,
@@ -56,11 +56,11 @@ pub(super) enum Sent {
 }
 
 /// One message, copied.
-struct Message {
+struct Message<'a> {
     address: Option<Vec<u8>>,
     /// Where the parts lie, and how long they are.
     parts: Vec<(u64, u64)>,
-    descriptors: Vec<OwnedFd>,
+    descriptors: Vec<TakenDescriptor<'a>>,
 }
 
 /// `sendto`, `sendmsg` or `sendmmsg`, of which a part may have been sent before.
@@ -135,7 +135,7 @@ enum Progress {
 
 struct Sender<'a> {
     caller: &'a Caller<'a>,
-    socket: &'a TakenSocket<'a>,
+    socket: &'a TakenDescriptor<'a>,
     /// Whether a part of a message can be sent.
     is_stream: bool,
     /// Whether it can only be sent to whom the socket is connected to.
@@ -147,7 +147,7 @@ struct Sender<'a> {
     watch: &'a Watch,
 }
 
-impl Sender<'_> {
+impl<'a> Sender<'a> {
     fn send_many(&self) -> Result<Sent, Errno> {
         let count = self.caller.notification.unsigned(2).min(MAX_MESSAGES);
         let mut sent = 0;
@@ -174,7 +174,7 @@ impl Sender<'_> {
         &self,
         before: usize,
         flags: i32,
-        read: impl Fn() -> Result<Message, Errno>,
+        read: impl Fn() -> Result<Message<'a>, Errno>,
     ) -> Result<Progress, Errno> {
         let asked = SendFlags::from_bits_retain(flags.cast_unsigned());
         let waits = self.waits && !asked.contains(SendFlags::DONTWAIT);
@@ -215,7 +215,7 @@ impl Sender<'_> {
     /// to be found out whether it may be sent.
     fn send_part(
         &self,
-        message: &Message,
+        message: &Message<'_>,
         sent: usize,
         flags: SendFlags,
     ) -> Result<Option<(usize, usize)>, Errno> {
@@ -237,7 +237,7 @@ impl Sender<'_> {
     }
 
     /// Reads a message header and all that it points to.
-    fn message(&self, place: u64) -> Result<Message, Errno> {
+    fn message(&self, place: u64) -> Result<Message<'a>, Errno> {
         let header = self.caller.bytes(place, HEADER)?;
         let word = |at: usize| -> Result<u64, Errno> {
             let bytes = header.get(at..at + 8).and_then(|it| it.try_into().ok());
@@ -295,7 +295,7 @@ impl Sender<'_> {
     }
 
     /// The descriptors that go along. Who sends is said by the kernel, and nothing else is known.
-    fn descriptors(&self, control: u64, length: u64) -> Result<Vec<OwnedFd>, Errno> {
+    fn descriptors(&self, control: u64, length: u64) -> Result<Vec<TakenDescriptor<'a>>, Errno> {
         const HEAD: usize = 16;
         let length = usize::try_from(length).map_err(|_| Errno::INVAL)?;
         let bytes = self.caller.bytes(control, length)?;
@@ -328,7 +328,7 @@ impl Sender<'_> {
     fn dispatch(
         &self,
         data: &[u8],
-        descriptors: &[OwnedFd],
+        descriptors: &[TakenDescriptor<'_>],
         address: Option<&[u8]>,
         flags: SendFlags,
     ) -> Result<usize, Errno> {

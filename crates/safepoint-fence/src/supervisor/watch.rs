@@ -170,24 +170,6 @@ fn insert<T: Ord>(targets: &mut BTreeSet<T>, target: T) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fe_33_a_record_that_grows_too_large_says_that_it_is_not_complete() {
-        let watch = Watch::new(None);
-        let long = "x".repeat(1 << 20);
-        for number in 0..70 {
-            watch.write_path(PathBuf::from(format!("/{number}/{long}")));
-        }
-        let seen = watch.seen();
-        assert!(!seen.written.is_complete && seen.written.paths.len() == 63);
-        watch.write_path(PathBuf::from("/0"));
-        assert_eq!(watch.seen().written.paths.len(), 63);
-    }
-}
-
 /// Those of these files that some process of this user has open for writing.
 fn open_for_writing(paths: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     let mut open = BTreeSet::new();
@@ -216,4 +198,22 @@ fn is_open_for_writing(information: &Path) -> bool {
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|it| i32::from_str_radix(it.trim(), 8).ok());
     flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fe_33_a_record_that_grows_too_large_says_that_it_is_not_complete() {
+        let watch = Watch::new(None);
+        let long = "x".repeat(1 << 20);
+        for number in 0..70 {
+            watch.write_path(PathBuf::from(format!("/{number}/{long}")));
+        }
+        let seen = watch.seen();
+        assert!(!seen.written.is_complete && seen.written.paths.len() == 63);
+        watch.write_path(PathBuf::from("/0"));
+        assert_eq!(watch.seen().written.paths.len(), 63);
+    }
 }
