@@ -133,7 +133,7 @@ impl Text {
             }
             Some(claimed) => {
                 let client = broker_client(&claimed);
-                let judged = Judged::Yes(claimed);
+                let judged = Judged::Yes(Box::new(claimed));
                 perform(&mut context, &room, client, &line, judged).map(Ended::Here)
             }
             None => {

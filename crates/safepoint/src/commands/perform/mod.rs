@@ -39,7 +39,7 @@ const MAX_REFUSALS_TOLD: usize = 10;
 /// Whether a line was judged.
 enum Judged {
     /// It was.
-    Yes(ClaimedLine),
+    Yes(Box<ClaimedLine>),
     /// It was not, and may change nothing.
     No,
 }
@@ -73,7 +73,13 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
     let action: ActionId = arguments.name.parse().map_err(|_| not_ours())?;
     let claimed = room.control.claim_line(&action, line)?;
     let client = broker_client(&claimed);
-    perform(context, &room, client, &shell_line, Judged::Yes(claimed))
+    perform(
+        context,
+        &room,
+        client,
+        &shell_line,
+        Judged::Yes(Box::new(claimed)),
+    )
 }
 
 fn not_ours() -> CliError {
@@ -107,7 +113,7 @@ fn perform(
     let session = client.session.clone();
     let broker = Broker::new(context, client);
     let work = |passage: &Passage<'_>, socket: Option<&Path>| match judged {
-        Judged::Yes(claimed) => passage.perform(claimed, line, socket),
+        Judged::Yes(claimed) => passage.perform(*claimed, line, socket),
         Judged::No => passage.perform_unjudged(&session, line, socket),
     };
     // Through this socket the line calls `safepoint`. Without it the line runs all the same.
