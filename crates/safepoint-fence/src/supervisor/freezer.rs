@@ -175,6 +175,9 @@ fn is_past(thread: u32, call: i64, worked: &mut HashMap<u32, u64>) -> bool {
     if let Ok(number) = word.parse::<i64>() {
         return number != call;
     }
+    if has_ended(thread) {
+        return true;
+    }
     // It runs, or waits for a processor: in the call, or behind it.
     let times = std::fs::read_to_string(format!("/proc/{thread}/schedstat")).unwrap_or_default();
     let Some(now) = times
@@ -186,6 +189,14 @@ fn is_past(thread: u32, call: i64, worked: &mut HashMap<u32, u64>) -> bool {
     };
     let then = *worked.entry(thread).or_insert(now);
     now.saturating_sub(then) > CALL_NANOSECONDS
+}
+
+/// Whether a thread has ended, and only its parent has not noticed yet.
+fn has_ended(thread: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
+    // The name, in parentheses, may hold anything.
+    let rest = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    rest.is_some_and(|rest| rest.starts_with(['Z', 'X']))
 }
 
 fn is_gone(error: &std::io::Error) -> bool {

@@ -103,3 +103,30 @@ fn fe_05_a_freeze_of_the_dead_holds_nobody() {
     assert_eq!(freeze.begin().unwrap(), Frozen::Yes);
     freeze.end();
 }
+
+#[test]
+fn fe_05_a_program_that_has_ended_and_one_that_spins_are_waited_for_no_longer_than_they_move() {
+    let room = Room::new();
+    // The first moves a name and ends, and its parent does not look; the parent moves one too,
+    // and then does nothing but work.
+    let script = r#"
+import os
+if os.fork() == 0:
+    os.mkdir("a"); os.rename("a", "b"); os._exit(0)
+while not os.path.exists("b"): pass
+os.rename("b", "c")
+open("ready", "w").close()
+while not os.path.exists("over"): pass
+"#;
+    let command = room.command("python3", &["-c", script]);
+    let gate = Arc::clone(&room.gate) as Arc<dyn Gate>;
+    let started = room.fence().spawn_asking(command, gate).unwrap();
+    while !room.path("work/ready").exists() {
+        std::thread::yield_now();
+    }
+    let freeze = Freeze::new(&room.supervision.freezer, "f");
+    assert_eq!(freeze.begin().unwrap(), Frozen::Yes);
+    freeze.end();
+    fs::write(room.path("work/over"), "").unwrap();
+    assert!(started.child.wait_with_output().unwrap().status.success());
+}
