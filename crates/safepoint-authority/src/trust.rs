@@ -2,8 +2,8 @@
 //!
 //! Trust in one boundary says nothing about another. It grows only by evidence
 //! that is recorded, and that the rules name; the first violation takes all of
-//! it away. Every change is a new version. A program is trusted for its content: with other
-//! content under the same path nothing of it counts.
+//! it away. Every change is a new version. A program or a workflow is trusted for its content:
+//! with other content under the same name nothing of it counts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -103,6 +103,11 @@ impl Boundary {
     /// Where the program lies, if it is one.
     pub fn program(&self) -> Option<&str> {
         (self.kind == "tool").then_some(self.name.as_str())
+    }
+
+    /// The workflow's name, if it is one.
+    pub fn workflow_name(&self) -> Option<&str> {
+        (self.kind == "workflow").then_some(self.name.as_str())
     }
 }
 
@@ -206,7 +211,8 @@ pub struct Trust {
     /// Since when.
     #[schemars(with = "String")]
     pub since: Timestamp,
-    /// Of a program, what is trusted: its content, then its interpreters if it is a script.
+    /// What is trusted: of a program its content, then its interpreters if it is a script; of a
+    /// workflow its file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Executable>,
 }
@@ -227,6 +233,14 @@ impl Trust {
         }
     }
 
+    /// How much a workflow is trusted whose file has this digest, wherever the file lies.
+    pub fn level_for_digest(&self, digest: &Digest) -> Level {
+        match self.content.iter().any(|it| it.digest == *digest) {
+            true => self.level,
+            false => Level::Untrusted,
+        }
+    }
+
     /// How much it counts for this content of the program: nothing, unless it was given to it.
     pub fn level_for(&self, content: &[Executable]) -> Level {
         match self.content == content && !content.is_empty() {
@@ -235,7 +249,7 @@ impl Trust {
         }
     }
 
-    /// The same about this content of the program: what was known of other content is gone.
+    /// The same about this content: what was known of other content is gone.
     pub fn about(self, content: &[Executable]) -> Self {
         if self.content == content {
             return self;

@@ -33,7 +33,7 @@ pub use replies::{Begun, StoredReply};
 pub use session::{Control, Overview, Start, Started, Surroundings};
 pub use token::{NewToken, Secret, Token, TokenRole};
 pub use visit::Asker;
-pub use workflow::{Doing, OnFailure, Workflow, WorkflowStep};
+pub use workflow::{Doing, OnFailure, Workflow, WorkflowIdentity, WorkflowStep};
 
 use safepoint_store::{Component, Migration};
 

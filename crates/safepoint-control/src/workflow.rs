@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use safepoint_authority::{Envelope, SideEffect};
-use safepoint_model::{Span, yaml};
+use safepoint_model::{Digest, Span, yaml};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ControlError;
@@ -28,6 +28,24 @@ pub struct Workflow {
     pub envelope: Option<Envelope>,
     /// What is done.
     pub steps: Vec<WorkflowStep>,
+    /// The digest of the file that it was read from.
+    #[serde(skip, default = "empty_digest")]
+    #[schemars(skip)]
+    digest: Digest,
+}
+
+/// Which workflow an action is a step of.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowIdentity {
+    /// Its name.
+    pub name: String,
+    /// The SHA-256 digest of its file, which trust is for.
+    pub digest: Digest,
+}
+
+fn empty_digest() -> Digest {
+    Digest::of_parts(&[])
 }
 
 /// One step.
@@ -103,6 +121,7 @@ impl Workflow {
         })?;
         let mut workflow: Self =
             yaml::read_as(&text).map_err(|error| wrong(path, &error.to_string()))?;
+        workflow.digest = Digest::of_parts(&[text.as_bytes()]);
         if let Some(envelope) = &mut workflow.envelope {
             let root = crate::world::text(root)?;
             envelope.paths = envelope
@@ -119,6 +138,14 @@ impl Workflow {
                 .map_err(|reason| wrong(path, &reason))?;
         }
         Ok(workflow)
+    }
+
+    /// Its name and the digest of its file.
+    pub fn identity(&self) -> WorkflowIdentity {
+        WorkflowIdentity {
+            name: self.name.clone(),
+            digest: self.digest,
+        }
     }
 
     fn check(&self) -> Result<(), String> {

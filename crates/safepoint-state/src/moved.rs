@@ -450,7 +450,12 @@ impl State {
             self.part_from_former(root)?;
         }
         let until = (tenure.until != NOT_WRITTEN).then_some(tenure.until);
-        self.identify_as(root, Verdict::Moved, Some((from, tenure.since, until)), now)
+        let former = Some((from, tenure.since, until));
+        self.identify_as(root, Verdict::Moved, former, now.clone())?;
+        match from == root {
+            true => Ok(()),
+            false => self.move_journals(from, root, &now),
+        }
     }
 
     /// Records that `root` is not the directory that was called `from`.
@@ -568,7 +573,7 @@ fn path_bytes(path: &Path) -> &[u8] {
 }
 
 /// Whether nothing is in a directory but what we put there ourselves.
-fn is_bare(root: &Path) -> bool {
+pub(crate) fn is_bare(root: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(root) else {
         return false;
     };

@@ -212,7 +212,7 @@ impl State {
         }
         // Whoever had the lock was killed half-way. What is there is ended first.
         drop(held);
-        self.recover()?;
+        self.recover_for(Some(workspace))?;
         let held = lock::take(&path, hold, self.around.lock_timeout, &what)?;
         if self.access == Access::Writing {
             self.refuse_unfinished(workspace)?;

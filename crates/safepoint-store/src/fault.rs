@@ -43,6 +43,23 @@ pub fn point(name: &str) {
     }
 }
 
+/// Whether a test has switched this on: it shows what follows when something is wrong.
+#[cfg(feature = "fault-points")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compiled into tests only, which have no other way in"
+)]
+pub fn is_switched(name: &str) -> bool {
+    std::env::var("SAFEPOINT_SWITCH").is_ok_and(|wanted| wanted == name)
+}
+
+/// Nothing is: switches exist in tests only.
+#[cfg(not(feature = "fault-points"))]
+#[inline(always)]
+pub fn is_switched(_name: &str) -> bool {
+    false
+}
+
 /// What another process may do at a point.
 #[cfg(feature = "fault-points")]
 type Meddler = Box<dyn FnMut(&str)>;

@@ -16,7 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use support::{
-    REFUNDS, approve, assert_sound, bare, denied, entries, exec, exec_with, held, is_denied,
+    OPEN, REFUNDS, approve, assert_sound, bare, denied, entries, exec, exec_with, held, is_denied,
     permit_state, project, run, text, waiting,
 };
 use testkit::TestEnv;
@@ -162,6 +162,51 @@ fn au_42_a_workflow_keeps_to_what_it_says() {
         (code, &reply["denial"]["code"]),
         (2, &json!("CLASS_UNDECLARED"))
     );
+}
+
+/// Whoever may write in the workspace may give any file the name of a trusted workflow.
+#[test]
+fn au_30_a_trusted_workflow_with_other_content_is_not_trusted() {
+    let env = project(OPEN);
+    let path = "project/.safepoint/workflows/copy.yaml";
+    let steps = "name: copy\nsteps:\n  - {id: copy, argv: [cp, a, b]}\n";
+    env.write(path, steps);
+    let never = |name: &str| {
+        let flags = ["--objective", "see", "--no-tui", "--checkpoint", "never"];
+        let (code, reply) = run(&env, &[&["run", name][..], &flags].concat());
+        let denial = reply["denial"]["code"].as_str().unwrap_or_default();
+        (code, denial.to_owned())
+    };
+    let grant = ["trust", "grant", "workflow:copy", "--level", "elevated"];
+    let refused = (2, "MODE_REFUSED".to_owned());
+    assert_eq!(never("copy"), refused);
+    let granted = env.json(&grant);
+    assert_eq!(granted["content"].as_array().unwrap().len(), 1);
+    assert_eq!(never("copy").0, 0);
+
+    env.write(path, &steps.replace("cp, a, b", "cp, a, c"));
+    env.write("project/other.yaml", &steps.replace("cp, a, b", "cp, a, d"));
+    assert_eq!(never("copy"), refused);
+    assert_eq!(never("other.yaml"), refused, "the name alone is not enough");
+    assert!(!env.project().join("c").exists());
+    assert!(!env.project().join("d").exists());
+
+    // The same content counts wherever it lies, and its digest is enough to grant it.
+    env.write("project/same.yaml", steps);
+    assert_eq!(never("same.yaml").0, 0);
+    let digest = granted["content"][0]["digest"].as_str().unwrap();
+    let other = env.json(&["trust", "revoke", "workflow:copy"]);
+    assert_eq!(other["level"], "untrusted");
+    assert_eq!(never("same.yaml"), refused);
+    env.json(&[&grant[..], &["--content", digest]].concat());
+    assert_eq!(never("same.yaml").0, 0);
+
+    // What is not here, has another name or is no workflow cannot be granted.
+    assert_eq!(run(&env, &["trust", "grant", "workflow:none"]).0, 8);
+    env.write("project/wrong", &steps.replace("name: copy", "name: other"));
+    assert_eq!(run(&env, &["trust", "grant", "workflow:wrong"]).0, 7);
+    let provider = ["trust", "grant", "provider:acme", "--content", digest];
+    assert_eq!(run(&env, &provider).0, 7);
 }
 
 #[test]
@@ -643,6 +688,33 @@ fn au_42_always_asks_before_the_calls_of_an_agent() {
     let holds = env.json(&["hold", "list", "--all"])["holds"].clone();
     assert_eq!(holds[0]["checkpoint_type"], "every_step", "{holds:#}");
     assert_eq!(holds[0]["state"], "closed", "{holds:#}");
+}
+
+/// An agent's roll back of its own work needs nobody, but where everything is asked about.
+#[test]
+fn au_42_always_asks_before_the_roll_back_of_an_agent() {
+    let env = bare();
+    env.write("project/a", "content of a\n");
+    let id = text(&env.json(&["checkpoint"])["checkpoint_id"]);
+    agent(
+        &env,
+        &format!(
+            "echo changed > a; \"{}\" rollback {id} a > /dev/null 2>&1; echo $? > result",
+            env!("CARGO_BIN_EXE_safepoint"),
+        ),
+    );
+    let read = |name: &str| fs::read_to_string(env.project().join(name)).unwrap();
+    run(&env, &["run", "--", "./agent.sh"]);
+    assert_eq!(read("result"), "0\n");
+    assert_eq!(read("a"), "content of a\n");
+    run(&env, &["run", "--checkpoint", "always", "--", "./agent.sh"]);
+    assert_ne!(read("result"), "0\n");
+    assert_eq!(read("a"), "changed\n");
+    let holds = env.json(&["hold", "list", "--all"])["holds"].clone();
+    assert_eq!(
+        holds[0]["state"], "closed",
+        "it ended with its agent: {holds:#}"
+    );
 }
 
 #[test]

@@ -195,8 +195,15 @@ fn au_26_a_hold_after_a_run_that_was_cut_off_tells_of_it() {
         std::thread::yield_now();
     };
     let action = text(&entries(&env, "action_intended")[0]["action_id"]);
+    // Its child does the work, and ends with it.
+    let id = child.id();
+    let worker = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
+    let stat = format!("/proc/{}/stat", worker.trim());
+    while fs::read_to_string(&stat).is_ok_and(|it| !it.contains(") Z ")) {
+        std::thread::yield_now();
+    }
     let process = Pid::from_raw(process.trim().parse().unwrap()).unwrap();
     let _ = kill_process(process, Signal::KILL);
     let denial = denied(&env, &words, "APPROVAL_REQUIRED");

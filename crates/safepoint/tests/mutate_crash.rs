@@ -413,7 +413,7 @@ fn st_32_a_writer_killed_at_line_55_is_rolled_back_by_another_process() {
     let line = |number: u32| format!("line {number}: as it was\n");
     let original: String = (1..=100).map(line).collect();
     let script = "i=0; while [ $i -lt 55 ]; do i=$((i+1)); echo \"line $i: overwritten\"; done \
-        > data.txt; echo $$ > ../pipe; exec sleep 1000";
+        > data.txt; echo $$ > ../scratch/pipe; exec sleep 1000";
     let writer = || {
         let env = env();
         env.write("project/data.txt", &original);

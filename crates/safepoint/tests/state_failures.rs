@@ -352,10 +352,13 @@ fn st_35_a_directory_nested_without_end_does_not_stop_the_way_back() {
     let undone = env.run(&["undo", "--json"]);
     assert_eq!(fs::read_to_string(&b).unwrap(), "b\n", "{undone:?}");
     assert!(undone.stdout.contains("nested deeper"), "{undone:?}");
+    let stays = |text: &str| text.matches("stays: it holds").count();
+    assert_eq!(stays(&undone.stdout), 1, "named once, not at each level");
     fs::write(&b, "y\n").unwrap();
     let back = env.run(&["rollback", id.as_str().unwrap(), "--json"]);
     assert_eq!(fs::read_to_string(&b).unwrap(), "b\n", "{back:?}");
     assert!(back.stdout.contains("`d` stays"), "{back:?}");
+    assert_eq!(stays(&back.stdout), 1);
     // Paths this long take a moment.
     std::process::Command::new("rm")
         .args(["-rf", "d"])

@@ -4,6 +4,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "tests do what the product may not"
 )]
@@ -11,8 +12,17 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
 use testkit::TestEnv;
 use testkit::tree::git;
+
+#[path = "support/client.rs"]
+mod client;
+#[path = "support/passage.rs"]
+mod support;
+
+use client::{Claude, passes};
+use support::{exec, is_denied, show, waiting};
 
 fn project() -> (TestEnv, String, String) {
     let env = TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));
@@ -241,4 +251,142 @@ fn st_09_what_was_deleted_is_found_from_inside_it_and_over_a_link() {
     assert_eq!(undone["verification"]["match"], true, "{undone}");
     assert_eq!(fs::read_to_string(inner.join("a.txt")).unwrap(), "one\n");
     assert_eq!(read(&env.project()), "two\n");
+}
+
+/// A yes to what waited at the old path could let nothing run any more; a halt is a person's word
+/// about the project, wherever it is.
+#[test]
+fn st_09_holds_of_a_moved_project_are_closed_and_what_was_halted_stays_so() {
+    let (env, _, _) = project();
+    support::add(&env, "ann");
+    let push = ["git", "push"];
+    let hold = support::hold_of(&env, &push);
+    let (old, new) = (env.project(), env.root().join("moved"));
+    fs::rename(&old, &new).unwrap();
+    fs::create_dir(&old).unwrap();
+    env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
+    assert_eq!(show(&env, &hold)["state"], "closed");
+    assert_eq!(waiting(&env).len(), 0);
+
+    // Back in the first place somebody halts it, and moves it once more.
+    fs::remove_dir(&old).unwrap();
+    fs::rename(&new, &old).unwrap();
+    fs::create_dir(&new).unwrap();
+    env.json(&["init", "--moved-from", new.to_str().unwrap()]);
+    let hold = support::hold_of(&env, &push);
+    env.json(&["hold", "halt", &hold, "--reason", "not now"]);
+    let (exit, reply) = exec(&env, &["touch", "b"]);
+    is_denied(exit, &reply, "SESSION_HALTED");
+    fs::remove_dir(&new).unwrap();
+    fs::rename(&old, &new).unwrap();
+    fs::create_dir(&old).unwrap();
+    env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
+    let line = ["--json", "exec", "--no-tui", "--", "touch", "b"];
+    let (exit, reply) = support::reply_of(&mut env.command(&at(&new, &line)));
+    is_denied(exit, &reply, "SESSION_HALTED");
+    assert!(!new.join("b").exists());
+}
+
+#[test]
+fn st_09_a_client_resumes_its_session_in_a_moved_project() {
+    let (env, _, _) = project();
+    let claude = Claude::new(&env);
+    claude.does("1", "echo x > b.txt");
+    let (old, new) = (env.project(), env.root().join("moved"));
+    fs::rename(&old, &new).unwrap();
+    let call = json!({
+        "cwd": new, "tool_name": "Bash", "tool_use_id": "2",
+        "tool_input": {"command": "echo y > c.txt"},
+    });
+    fs::create_dir(&old).unwrap(); // where the commands start
+    env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
+    passes(&claude.says("PreToolUse", call));
+}
+
+/// A project whose roll back to its first checkpoint was killed half-way.
+fn cut_off() -> (TestEnv, String) {
+    let (env, id, _) = project();
+    env.write("project/b.txt", "one\n");
+    git(&env.project(), &["add", "."]);
+    git(&env.project(), &["commit", "-q", "-m", "first"]);
+    let id = env.json(&["checkpoint"])["checkpoint_id"]
+        .as_str()
+        .map_or(id, str::to_owned);
+    env.write("project/a.txt", "three\n");
+    env.write("project/b.txt", "three\n");
+    let mut killed = env.command(&["rollback", &id]);
+    let output = killed.env("SAFEPOINT_FAULT", "restore.step:2").output();
+    assert_eq!(output.unwrap().status.code(), None, "it was killed");
+    assert!(is_half_way(&env), "something waits");
+    (env, id)
+}
+
+/// Whether something waits to be finished.
+fn is_half_way(env: &TestEnv) -> bool {
+    let journals = env.home().join("state/journals");
+    fs::read_dir(journals).is_ok_and(|mut found| found.next().is_some())
+}
+
+#[test]
+fn st_32_a_roll_back_cut_off_before_a_move_is_finished_in_the_new_place() {
+    let (env, _) = cut_off();
+    let (old, new) = (env.project(), env.root().join("moved"));
+    fs::rename(&old, &new).unwrap();
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    // Whoever works elsewhere makes no directory in the old place.
+    for words in [["checkpoint"], ["list"]] {
+        let mut command = env.command(&at(&new, &words));
+        let output = command.current_dir(&other).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("moved or deleted since"), "{told}");
+        assert!(!old.exists());
+    }
+    let adopt = ["init", "--moved-from", old.to_str().unwrap()];
+    let mut command = env.command(&at(&new, &adopt));
+    let output = command.current_dir(&other).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    fs::create_dir(&old).unwrap(); // where the commands start
+    let told = env.run(&at(&new, &["checkpoint"]));
+    assert!(told.stderr.contains("is now finished"), "{told:?}");
+    assert_eq!(read(&new), "two\n");
+    assert_eq!(fs::read_to_string(new.join("b.txt")).unwrap(), "one\n");
+    assert!(!is_half_way(&env));
+    env.json(&["trail", "verify"]);
+}
+
+#[test]
+fn st_32_a_roll_back_cut_off_before_a_move_leaves_a_new_project_in_the_old_place_alone() {
+    let (env, _) = cut_off();
+    let (old, new) = (env.project(), env.root().join("moved"));
+    fs::rename(&old, &new).unwrap();
+    fs::create_dir(&old).unwrap();
+    env.write("project/a.txt", "own\n");
+    let told = env.run(&["checkpoint"]);
+    assert!(told.stderr.contains("moved or deleted since"), "{told:?}");
+    assert_eq!(read(&old), "own\n");
+    let id = ids(&env, &old).remove(0);
+    env.write("project/a.txt", "changed\n");
+    env.json(&["rollback", &id]);
+    assert_eq!(read(&old), "own\n");
+    assert!(is_half_way(&env), "it still waits for its directory");
+    env.json(&at(&new, &["init", "--moved-from", old.to_str().unwrap()]));
+    env.json(&at(&new, &["checkpoint"]));
+    assert_eq!(read(&new), "two\n");
+    assert_eq!(read(&old), "own\n");
+    assert!(!is_half_way(&env));
+}
+
+#[test]
+fn st_32_a_roll_back_cut_off_in_a_directory_that_was_deleted_keeps_no_way_back_shut() {
+    let (env, id) = cut_off();
+    let old = env.project();
+    fs::remove_dir_all(&old).unwrap();
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    let mut command = env.command(&at(&old, &["rollback", &id]));
+    let output = command.current_dir(&other).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(read(&old), "two\n");
+    assert!(!is_half_way(&env));
 }

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::see::Form;
 use super::{Mode, Proposal, Visitor};
+use crate::WorkflowIdentity;
 use crate::session::ByPolicy;
 
 /// The version of these documents.
@@ -84,7 +85,7 @@ pub struct Wants {
     /// What for.
     pub objective: Option<String>,
     /// The workflow it is a step of.
-    pub workflow: Option<String>,
+    pub workflow: Option<WorkflowIdentity>,
     /// When a person is asked.
     pub mode: Mode,
     /// The effects that were declared.

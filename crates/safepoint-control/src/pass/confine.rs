@@ -237,6 +237,15 @@ impl Running {
     }
 }
 
+impl Running {
+    /// Whether it may run without a fence where none can be made that lets it happen: known
+    /// commands only, whose words a person has seen, or that no shell takes apart.
+    fn may_need_no_fence(&self) -> bool {
+        let is_sure = self.permit_id.is_some() || self.line.is_none();
+        self.grant.is_approved_and_known && self.within.is_none() && is_sure
+    }
+}
+
 impl Passage<'_> {
     /// A fence that lets write in these paths in the place of the workspace, and of what the
     /// workspace lies in, such as a temporary folder. They lie in the workspace, or an operator has
@@ -297,8 +306,7 @@ impl Passage<'_> {
         for path in outside {
             fence.allow(path, OutsideChange::Written);
         }
-        let is_held = running.grant.is_approved_and_known && running.within.is_none();
-        match is_held && fence.is_without_room()? {
+        match running.may_need_no_fence() && fence.is_without_room()? {
             true => Ok(None),
             false => Ok(Some(fence)),
         }
@@ -310,6 +318,7 @@ impl Passage<'_> {
         mut command: Command,
         leave: &Leave,
         running: &Running,
+        secured: Secured,
         capture: Capture,
     ) -> std::io::Result<SupervisedChild> {
         let session = &running.session_id;
@@ -326,7 +335,7 @@ impl Passage<'_> {
         if capture == Capture::Keep {
             widened.fence.terminals = Terminals::None;
         }
-        self.start_supervised(widened, command, session, Secured::of(running))
+        self.start_supervised(widened, command, session, secured)
     }
 }
 
@@ -340,8 +349,9 @@ impl Leave {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests")]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests make files")]
+
     use super::*;
 
     #[test]

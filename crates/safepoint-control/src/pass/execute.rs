@@ -25,7 +25,7 @@ use super::guarded::is_code_of_client;
 use super::outbox::Ending;
 use super::script::{Sealed, Watched};
 use super::see::interpreters_of;
-use super::supervise::{ReachRecord, SupervisedChild};
+use super::supervise::{ReachRecord, Secured, SupervisedChild};
 use super::{Bench, Leave, Passage, Standing, Stdin};
 use crate::world::{Interpreter, Opened, Search};
 use crate::{ControlError, kept};
@@ -261,7 +261,8 @@ impl Passage<'_> {
             .env("SAFEPOINT_SESSION", leave.session_id.as_str())
             .env("SAFEPOINT_ACTION", leave.action_id.as_str());
         let running = self.running_of(leave).map_err(std::io::Error::other)?;
-        self.spawn(command, leave, &running, Capture::Keep)
+        // A change is made under a checkpoint.
+        self.spawn(command, leave, &running, Secured::Yes, Capture::Keep)
     }
 
     pub(super) fn state_stream(&self) -> Stream {
@@ -426,7 +427,7 @@ impl Passage<'_> {
                 .process_group(0);
         }
         let child = self
-            .spawn(command, leave, running, capture)
+            .spawn(command, leave, running, Secured::of(running), capture)
             .map_err(failed)?;
         Ok(Started {
             child,

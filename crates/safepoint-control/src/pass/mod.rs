@@ -17,9 +17,11 @@ mod documents;
 mod effect;
 mod execute;
 mod far;
+mod fetching;
 mod guarded;
 mod integrate;
 mod join;
+mod moved;
 mod needs;
 mod opened;
 mod outbox;
@@ -72,6 +74,7 @@ pub(crate) use documents::Standing;
 pub use effect::{ActionEffect, MeasuredEffect};
 pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
+pub use fetching::DefaultHosts;
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use outside_use::OutsideUse;
@@ -86,7 +89,7 @@ pub use supervise::{
 };
 pub use tool::means_program;
 pub use visit::{Finished, client_process, is_between};
-pub use word::{Word, signed_word};
+pub use word::{Word, program_content, signed_word};
 
 use crate::world::{self, Opened};
 use crate::{AtlasFile, Control, ControlError};
@@ -134,6 +137,8 @@ pub struct Passage<'a> {
     pub hold_timeout: Span,
     /// Where what is started may write; anywhere without one.
     pub fence: Option<Fence>,
+    /// Which hosts may be reached although nobody has named them.
+    pub default_hosts: DefaultHosts,
     /// Whether whoever asks is behind such a fence, with all that it starts.
     pub is_within: bool,
     /// The workspace of an agent that this directory belongs to.

@@ -21,7 +21,7 @@ use super::documents::Running;
 use super::effect;
 use super::recover::this_process;
 use super::supervise::{ReachRecord, Secured, SupervisedChild, SupervisedEnd};
-use super::{Capture, Passage};
+use super::{Capture, Passage, Visitor};
 use crate::{Control, ControlError, kept};
 
 /// A shell line, and how it is run.
@@ -93,6 +93,19 @@ impl Control {
             }
             claimed(writing, running)
         })
+    }
+
+    /// The call of this client that began an action, if it did.
+    pub fn call_of_client(
+        &self,
+        visitor: &Visitor,
+        action: &ActionId,
+    ) -> Result<Option<String>, ControlError> {
+        let store = self.trail.store();
+        let running: Option<Running> = store.read(|sql| kept::get(sql, action.as_str()))?;
+        let known = running.and_then(|running| running.visitor);
+        let mine = known.filter(|it| it.client == visitor.client && it.session == visitor.session);
+        Ok(mine.map(|it| it.call))
     }
 
     /// Takes the oldest line of a client's session that was let through, reads like this one and

@@ -9,6 +9,8 @@ use safepoint_model::{PermitId, SessionId};
 use safepoint_state::mutate::Covering;
 use serde::{Deserialize, Serialize};
 
+use crate::WorkflowIdentity;
+
 /// What somebody wants to do.
 #[derive(Clone, Debug)]
 pub struct Proposal {
@@ -27,7 +29,7 @@ pub struct Proposal {
     /// What for.
     pub objective: Option<String>,
     /// The workflow it is a step of.
-    pub workflow: Option<String>,
+    pub workflow: Option<WorkflowIdentity>,
     /// When a person is asked.
     pub mode: Mode,
     /// The effects that were declared; another one is denied.

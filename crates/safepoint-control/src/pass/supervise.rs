@@ -333,6 +333,7 @@ impl Passage<'_> {
         });
         if let Some(supervision) = &mut fence.supervision {
             supervision.registry = supervision.registry.join(session.as_str());
+            supervision.hosts.extend(self.default_hosts());
         }
         let started = match fence.spawn_asking(command, gate) {
             Ok(started) => started,

@@ -9,6 +9,7 @@ use safepoint_authority::{
 };
 use safepoint_clients::{Call, FileChange, Heard, Tool};
 use safepoint_model::{Digest, json};
+use safepoint_store::fault;
 use serde_json::{Value, json};
 
 use super::{Act, Passage};
@@ -69,10 +70,15 @@ impl Passage<'_> {
                     None => heard.directory.clone(),
                 };
                 let place = std::fs::canonicalize(&place).unwrap_or(place);
+                // Nothing depends on being right about words, and tests show that.
+                let judged = match fault::is_switched("shell.harmless") {
+                    true => "true",
+                    false => line,
+                };
                 return Ok(Act::Tool {
                     name: format!("{}/{}", heard.client, call.name),
                     words: vec![line.clone()],
-                    understood: shell::line(line, &around(&search, &place)),
+                    understood: shell::line(judged, &around(&search, &place)),
                     line: Some(line.clone()),
                 });
             }

@@ -59,15 +59,17 @@ impl Bench<'_> {
         sql: &mut dyn Sql,
         wants: &Wants,
     ) -> Result<bool, ControlError> {
-        let mut names = vec![self.path_boundary()];
-        names.extend(wants.workflow.iter().map(|name| Boundary::workflow(name)));
-        for boundary in names {
-            let trust: Option<Trust> = kept::get(sql, &boundary.to_string())?;
-            if trust.is_some_and(|it| it.level == Level::Elevated) {
-                return Ok(true);
-            }
+        let place: Option<Trust> = kept::get(sql, &self.path_boundary().to_string())?;
+        if place.is_some_and(|it| it.level == Level::Elevated) {
+            return Ok(true);
         }
-        Ok(false)
+        let Some(workflow) = &wants.workflow else {
+            return Ok(false);
+        };
+        // Whoever can write in the workspace can give any file this name.
+        let boundary = Boundary::workflow(&workflow.name).to_string();
+        let trust: Option<Trust> = kept::get(sql, &boundary)?;
+        Ok(trust.is_some_and(|it| it.level_for_digest(&workflow.digest) == Level::Elevated))
     }
 
     /// An approved action went well: evidence, if the rules name it.

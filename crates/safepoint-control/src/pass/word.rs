@@ -93,8 +93,8 @@ pub fn signed_word(signer: &Signer, says: &str, now: Timestamp) -> Result<String
     Ok(signer.sign(&statement(signer.public().name(), says, now)?))
 }
 
-/// What a program is now, with its interpreters.
-fn content_of(
+/// The content of a program as trust in it is for: its own, and that of its interpreters.
+pub fn program_content(
     path: &str,
     variables: &[(OsString, OsString)],
 ) -> Result<Vec<Executable>, ControlError> {
@@ -174,22 +174,18 @@ impl Desk<'_> {
         store.read(|sql| kept::newest(sql, 10_000))
     }
 
-    /// An operator trusts a boundary; a program with the content that it has now.
+    /// An operator trusts a boundary; a program or a workflow for this `content`.
     pub fn grant(
         &self,
         boundary: Boundary,
         level: Level,
         reason: &str,
+        content: &[Executable],
         word: &Word,
-        variables: &[(OsString, OsString)],
     ) -> Result<Trust, ControlError> {
         let says = format!("trust {boundary} {}", level.as_str());
-        let content = match boundary.program() {
-            Some(path) => content_of(path, variables)?,
-            None => Vec::new(),
-        };
         self.set_trust(boundary, "granted", word, &says, |trust, now| {
-            let trust = trust.about(&content);
+            let trust = trust.about(content);
             trust.granted(level, reason.to_owned(), now)
         })
     }

@@ -7,15 +7,18 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, socket_timeout, socket_type};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::listener::{Listener, Notification};
@@ -34,6 +37,46 @@ pub(super) struct Caller<'a> {
     pub(super) notification: &'a Notification,
     pub(super) listener: &'a Listener,
     pub(super) threads: &'a ThreadCache,
+    pub(super) closer: &'a Closer,
+}
+
+/// Closes sockets in a thread of its own: closing the last descriptor of one can take as long as
+/// its owner wants (`SO_LINGER`), and nobody waits for that.
+#[derive(Debug)]
+pub(super) struct Closer(Sender<OwnedFd>);
+
+impl Closer {
+    pub(super) fn start() -> std::io::Result<Self> {
+        let (sender, receiver) = channel::<OwnedFd>();
+        std::thread::Builder::new()
+            .name("closer".to_owned())
+            .spawn(move || receiver.into_iter().for_each(drop))?;
+        Ok(Self(sender))
+    }
+}
+
+/// A socket of a caller, under a number of ours.
+pub(super) struct TakenSocket<'a> {
+    descriptor: Option<OwnedFd>,
+    closer: &'a Closer,
+}
+
+impl AsFd for TakenSocket<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.descriptor {
+            Some(descriptor) => descriptor.as_fd(),
+            // Only while it is dropped.
+            None => rustix::stdio::stdin(),
+        }
+    }
+}
+
+impl Drop for TakenSocket<'_> {
+    fn drop(&mut self) {
+        if let Some(descriptor) = self.descriptor.take() {
+            let _ = self.closer.0.send(descriptor);
+        }
+    }
 }
 
 /// Handles of the threads that have called. A handle stays with its thread, whoever gets the
@@ -50,7 +93,59 @@ impl ThreadCache {
     }
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    /// A socket of the caller: anything else is refused.
+    pub(super) fn take_socket(&self, number: i32) -> Result<TakenSocket<'a>, Errno> {
+        let descriptor = self.take(number)?;
+        socket_type(&descriptor)?;
+        Ok(TakenSocket {
+            descriptor: Some(descriptor),
+            closer: self.closer,
+        })
+    }
+
+    /// Waits until something can be done with a descriptor, for as long as the caller waits too.
+    pub(super) fn wait_for(&self, socket: impl AsFd, slices: &mut Slices) -> Result<(), Errno> {
+        let mut events = [PollFd::new(&socket, PollFlags::OUT)];
+        match poll(&mut events, Some(&SLICE)) {
+            Ok(0) | Err(Errno::INTR) => self.go_on_waiting(slices),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits a little, where there is nothing to wait for.
+    pub(super) fn pause(&self, slices: &mut Slices) -> Result<(), Errno> {
+        let _ = poll(&mut [], Some(&SLICE));
+        self.go_on_waiting(slices)
+    }
+
+    fn go_on_waiting(&self, slices: &mut Slices) -> Result<(), Errno> {
+        self.confirm()?;
+        if self.has_signal() {
+            return Err(Errno::INTR);
+        }
+        match &mut slices.0 {
+            None => Ok(()),
+            Some(0) => Err(Errno::AGAIN),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a signal waits for the caller: without us it would have ended its call.
+    fn has_signal(&self) -> bool {
+        let status = self.status().unwrap_or_default();
+        let set = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+                .unwrap_or_default()
+        };
+        (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") != 0
+    }
+
     /// Whether it still waits, so that what was read of it was its own.
     pub(super) fn confirm(&self) -> Result<(), Errno> {
         match self.listener.is_waiting(self.notification) {
@@ -136,52 +231,42 @@ impl Caller<'_> {
         self.string(address, MAX_PATH_BYTES).map(OsString::from_vec)
     }
 
-    /// Where a path of the caller starts: `/`, its working directory, or a descriptor of it. The
-    /// path is one that we can open.
-    pub(super) fn locate(&self, directory: i32, path: &OsStr) -> PathBuf {
+    /// What a path of the caller names, in a form that means the same to us.
+    pub(super) fn locate(&self, directory: i32, path: &OsStr) -> Place {
         let thread = self.notification.thread();
-        if path.as_bytes().starts_with(b"/") {
-            return self.own_names(path);
+        let link = |name: &str| Some(PathBuf::from(format!("/proc/{thread}/{name}")));
+        if !path.as_bytes().starts_with(b"/") {
+            let start = match directory {
+                libc::AT_FDCWD => link("cwd"),
+                number => link(&format!("fd/{number}")),
+            };
+            return Place::new(start, path);
         }
-        let mut place = match directory {
-            libc::AT_FDCWD => PathBuf::from(format!("/proc/{thread}/cwd")),
-            number => self.descriptor(number),
-        };
-        if !path.is_empty() {
-            place.push(path);
-        }
-        place
-    }
-
-    /// What a descriptor of the caller leads to, as a link that we can follow.
-    pub(super) fn descriptor(&self, number: i32) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/fd/{number}", self.notification.thread()))
-    }
-
-    /// Names by which a process finds itself mean another one to us.
-    fn own_names(&self, path: &OsStr) -> PathBuf {
-        let thread = self.notification.thread();
-        let names: [(&str, String); 6] = [
-            ("/dev/stdin", format!("/proc/{thread}/fd/0")),
-            ("/dev/stdout", format!("/proc/{thread}/fd/1")),
-            ("/dev/stderr", format!("/proc/{thread}/fd/2")),
-            ("/dev/fd", format!("/proc/{thread}/fd")),
-            ("/proc/self", format!("/proc/{thread}")),
-            ("/proc/thread-self", format!("/proc/{thread}")),
-        ];
-        if !path.as_bytes().starts_with(b"/dev/") && !path.as_bytes().starts_with(b"/proc/") {
-            return path.into();
-        }
-        let path = PathBuf::from(path);
-        for (name, meaning) in names {
-            if let Ok(rest) = path.strip_prefix(name) {
-                return match rest.as_os_str().is_empty() {
-                    true => meaning.into(),
-                    false => PathBuf::from(meaning).join(rest),
-                };
+        let path = Path::new(path);
+        let beneath = |name: &str| path.strip_prefix(name).ok();
+        for (name, number) in [("stdin", 0), ("stdout", 1), ("stderr", 2)] {
+            if let Some(rest) = beneath(&format!("/dev/{name}")) {
+                return Place::new(link(&format!("fd/{number}")), rest);
             }
         }
-        path
+        let own = beneath("/proc/self").or_else(|| beneath("/proc/thread-self"));
+        let descriptor =
+            beneath("/dev/fd").or_else(|| own.and_then(|it| it.strip_prefix("fd").ok()));
+        if let Some(descriptor) = descriptor
+            && let Some(number) = descriptor.iter().next()
+        {
+            let rest = descriptor.strip_prefix(number).unwrap_or(descriptor);
+            return Place::new(link(&format!("fd/{}", number.display())), rest);
+        }
+        for name in ["cwd", "root"] {
+            if let Some(rest) = own.and_then(|it| it.strip_prefix(name).ok()) {
+                return Place::new(link(name), rest);
+            }
+        }
+        match own {
+            Some(rest) => Place::new(None, Path::new(&format!("/proc/{thread}")).join(rest)),
+            None => Place::new(None, path),
+        }
     }
 
     /// The caller's descriptor: the same open file, under a number of ours.
@@ -251,13 +336,80 @@ impl Caller<'_> {
     }
 }
 
-/// Opens what a path leads to without touching it.
-pub(super) fn open_path(path: &std::path::Path, follow: Follow) -> Result<OwnedFd, Errno> {
+/// Opens what a path leads to without touching it. Links of the kernel on the way, such as
+/// `/proc/self/cwd`, would lead us to places of our own: they are an error.
+pub(super) fn open_plain(
+    start: impl AsFd,
+    path: impl rustix::path::Arg,
+    follow: Follow,
+) -> Result<OwnedFd, Errno> {
+    let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+    if follow == Follow::No {
+        flags |= OFlags::NOFOLLOW;
+    }
+    openat2(
+        start,
+        path,
+        flags,
+        Mode::empty(),
+        ResolveFlags::NO_MAGICLINKS,
+    )
+}
+
+/// The same for a path of ours, which may be such a link.
+pub(super) fn open_path(path: &Path, follow: Follow) -> Result<OwnedFd, Errno> {
     let mut flags = OFlags::PATH | OFlags::CLOEXEC;
     if follow == Follow::No {
         flags |= OFlags::NOFOLLOW;
     }
     openat(CWD, path, flags, Mode::empty())
+}
+
+/// How long is waited at once.
+const SLICE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// So often is waited. Without a number: as long as the caller does.
+pub(super) struct Slices(Option<u64>);
+
+impl Slices {
+    /// As long as the socket lets its owner wait for sending.
+    pub(super) fn of(socket: impl AsFd) -> Self {
+        let limit = socket_timeout(socket, Timeout::Send).ok().flatten();
+        Self(limit.map(|limit| u64::try_from(limit.as_millis() / 50).unwrap_or(u64::MAX)))
+    }
+
+    pub(super) fn some(number: u64) -> Self {
+        Self(Some(number))
+    }
+}
+
+/// What a path of a caller names: where it starts, if that is a link of the kernel to something
+/// of the caller, and how it goes on from there.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) start: Option<PathBuf>,
+    pub(super) rest: OsString,
+}
+
+impl Place {
+    fn new(start: Option<PathBuf>, rest: impl AsRef<OsStr>) -> Self {
+        Self {
+            start,
+            rest: rest.as_ref().to_owned(),
+        }
+    }
+
+    /// Opens it without touching it.
+    pub(super) fn open(&self, follow: Follow) -> Result<OwnedFd, Errno> {
+        match &self.start {
+            None => open_plain(CWD, &*self.rest, follow),
+            Some(start) if self.rest.is_empty() => open_path(start, Follow::Yes),
+            Some(start) => open_plain(open_path(start, Follow::Yes)?, &*self.rest, follow),
+        }
+    }
 }
 
 /// Whether a link at the end of a path is followed.

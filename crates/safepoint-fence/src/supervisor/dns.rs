@@ -4,8 +4,9 @@
 //! up for real, so that one that does not exist is told as that. No question leaves the machine.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use super::names::{Names, Placeholder};
 use super::rule::normalise_name;
@@ -27,24 +28,35 @@ const SECONDS_TO_LIVE: u32 = 1;
 /// The name stands behind the header.
 const NAME_OF_QUESTION: u16 = 0xC00C;
 
-/// The name server of one supervised tree.
+/// More names are not looked up at once.
+const MAX_LOOK_UPS: usize = 8;
+/// So often is looked whether anybody is left to ask.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The name server of one supervised tree. It ends soon after this is dropped.
 #[derive(Debug)]
 pub(super) struct NameServer {
     address: SocketAddr,
+    _needed: Arc<()>,
 }
 
 /// Which names are looked up for real.
 pub(super) type IsNamed = dyn Fn(&str) -> bool + Send + Sync;
 
 impl NameServer {
-    /// Starts it, for as long as this process lives.
     pub(super) fn start(names: Arc<Names>, is_named: Arc<IsNamed>) -> std::io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
         let address = socket.local_addr()?;
+        let needed = Arc::new(());
+        let still = Arc::downgrade(&needed);
         thread::Builder::new()
             .name("name server".to_owned())
-            .spawn(move || serve(&socket, &names, &is_named))?;
-        Ok(Self { address })
+            .spawn(move || serve(&socket, &names, &is_named, &still))?;
+        Ok(Self {
+            address,
+            _needed: needed,
+        })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -52,31 +64,53 @@ impl NameServer {
     }
 }
 
-fn serve(socket: &UdpSocket, names: &Arc<Names>, is_named: &Arc<IsNamed>) {
+fn serve(socket: &UdpSocket, names: &Arc<Names>, is_named: &Arc<IsNamed>, still_needed: &Weak<()>) {
     let mut buffer = vec![0; MAX_BYTES];
-    while let Ok((length, from)) = socket.recv_from(&mut buffer) {
-        let Some(bytes) = buffer.get(..length) else {
+    let under_way = Arc::new(());
+    while still_needed.strong_count() > 0 {
+        // Nobody has asked meanwhile, or somebody who is gone.
+        let Ok((length, from)) = socket.recv_from(&mut buffer) else {
             continue;
         };
+        let bytes = buffer.get(..length).unwrap_or_default();
         let question = Question::read(bytes);
         let name = question.as_ref().and_then(Question::name);
-        if let (Some(name), Ok(socket)) = (name.clone(), socket.try_clone())
-            && is_named(&name)
-        {
-            // Looking up takes its time: others are answered meanwhile.
-            let (names, bytes) = (Arc::clone(names), bytes.to_vec());
-            let work = move || {
-                if let Some(answer) = answer(&bytes, &names, Existence::LookedUp) {
-                    let _ = socket.send_to(&answer, from);
-                }
-            };
-            let _ = thread::Builder::new()
-                .name("look-up".to_owned())
-                .spawn(work);
-        } else if let Some(answer) = answer(bytes, names, Existence::Assumed) {
+        let answer = match name.filter(|name| is_named(name)) {
+            None => answer(bytes, names, Existence::Assumed),
+            // Whoever asks will ask again.
+            Some(_) if Arc::strong_count(&under_way) > MAX_LOOK_UPS => None,
+            Some(_) => {
+                look_up(socket, from, bytes, names, Arc::clone(&under_way));
+                None
+            }
+        };
+        if let Some(answer) = answer {
             let _ = socket.send_to(&answer, from);
         }
     }
+}
+
+/// Looking up takes its time: others are answered meanwhile.
+fn look_up(
+    socket: &UdpSocket,
+    from: SocketAddr,
+    bytes: &[u8],
+    names: &Arc<Names>,
+    under_way: Arc<()>,
+) {
+    let Ok(socket) = socket.try_clone() else {
+        return;
+    };
+    let (names, bytes) = (Arc::clone(names), bytes.to_vec());
+    let work = move || {
+        if let Some(answer) = answer(&bytes, &names, Existence::LookedUp) {
+            let _ = socket.send_to(&answer, from);
+        }
+        drop(under_way);
+    };
+    let _ = thread::Builder::new()
+        .name("look-up".to_owned())
+        .spawn(work);
 }
 
 /// Whether a name is taken to exist.

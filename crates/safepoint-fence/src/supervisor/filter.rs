@@ -36,12 +36,38 @@ const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
-const FS_SET_FLAGS: u32 = 0x4008_6602;
-const FS_SET_FLAGS_32: u32 = 0x4004_6602;
-const FS_SET_VERSION: u32 = 0x4008_7602;
-const FS_SET_EXTENDED: u32 = 0x401C_5820;
 const TYPE_INTO_TERMINAL: u32 = 0x5412;
 const CONSOLE: u32 = 0x541C;
+
+/// The part of an `ioctl` that says whose it is, and those of file systems: `f`, `X`, `v`, `r` and
+/// that of Btrfs. They change metadata through a descriptor that can only read.
+const REQUEST_KIND: u32 = 0xff00;
+const FILE_SYSTEM_KINDS: [u32; 5] = [0x6600, 0x5800, 0x7600, 0x7200, 0x9400];
+/// Those of them that only ask, or that copy into a file that is open for writing.
+const FILE_SYSTEM_QUESTIONS: [u32; 9] = [
+    0x8008_6601, // FS_IOC_GETFLAGS
+    0x8004_6601, // FS_IOC32_GETFLAGS
+    0x801c_581f, // FS_IOC_FSGETXATTR
+    0x8008_7601, // FS_IOC_GETVERSION
+    0xc020_660b, // FS_IOC_FIEMAP
+    0x4004_9409, // FICLONE
+    0x4020_940d, // FICLONERANGE
+    0xc018_9436, // FIDEDUPERANGE
+    0x8100_9431, // FS_IOC_GETFSLABEL
+];
+
+/// Socket options that send packets elsewhere than to the address that was checked, or share our
+/// memory with the kernel: level and name.
+const CLOSED_OPTIONS: [(i32, i32); 8] = [
+    (libc::SOL_SOCKET, libc::SO_BINDTODEVICE),
+    (libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX),
+    (libc::SOL_SOCKET, libc::SO_ZEROCOPY),
+    (libc::SOL_IP, libc::IP_OPTIONS),
+    (libc::SOL_IPV6, libc::IPV6_RTHDR),
+    (libc::SOL_IPV6, libc::IPV6_2292RTHDR),
+    (libc::SOL_IPV6, libc::IPV6_2292PKTOPTIONS),
+    (libc::SOL_IPV6, libc::IPV6_2292DSTOPTS),
+];
 
 /// Flags with which an opened file can be written, made or emptied.
 const OPENS_FOR_WRITING: i32 = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
@@ -163,13 +189,14 @@ pub(super) fn program(network: NetworkAccess) -> Vec<sock_filter> {
         ),
         (
             libc::SYS_ioctl,
-            Body::new()
+            FILE_SYSTEM_QUESTIONS
+                .iter()
+                .fold(Body::new(), |body, question| {
+                    body.equals(1, *question, ALLOW)
+                })
                 .equals(1, TYPE_INTO_TERMINAL, fail(libc::EPERM))
                 .equals(1, CONSOLE, fail(libc::EPERM))
-                .equals(1, FS_SET_FLAGS, fail(libc::EOPNOTSUPP))
-                .equals(1, FS_SET_FLAGS_32, fail(libc::EOPNOTSUPP))
-                .equals(1, FS_SET_VERSION, fail(libc::EOPNOTSUPP))
-                .equals(1, FS_SET_EXTENDED, fail(libc::EOPNOTSUPP)),
+                .masked(1, REQUEST_KIND, &FILE_SYSTEM_KINDS, fail(libc::EOPNOTSUPP)),
         ),
         (
             libc::SYS_prctl,
@@ -181,7 +208,9 @@ pub(super) fn program(network: NetworkAccess) -> Vec<sock_filter> {
             Body::new()
                 .any_bit(0, NAMESPACES, HAND_OVER)
                 // Descriptors that another process can exchange make every look at one useless.
-                .without_companion(libc::CLONE_FILES, libc::CLONE_THREAD, fail(libc::EINVAL)),
+                .without_companion(libc::CLONE_FILES, libc::CLONE_THREAD, fail(libc::EINVAL))
+                // Children of the supervisor would be nobody's.
+                .without_companion(libc::CLONE_PARENT, libc::CLONE_THREAD, fail(libc::EINVAL)),
         ),
         (
             libc::SYS_unshare,
@@ -235,18 +264,15 @@ fn network_rules() -> Vec<(c_long, Body)> {
         ),
         (
             libc::SYS_setsockopt,
-            // The device to which a listening socket was bound.
-            Body::new()
-                .both_equal(
-                    (1, libc::SOL_SOCKET.cast_unsigned()),
-                    (2, libc::SO_BINDTODEVICE.cast_unsigned()),
-                    fail(libc::EPERM),
-                )
-                .both_equal(
-                    (1, libc::SOL_SOCKET.cast_unsigned()),
-                    (2, libc::SO_BINDTOIFINDEX.cast_unsigned()),
-                    fail(libc::EPERM),
-                ),
+            CLOSED_OPTIONS
+                .iter()
+                .fold(Body::new(), |body, (level, name)| {
+                    body.both_equal(
+                        (1, level.cast_unsigned()),
+                        (2, name.cast_unsigned()),
+                        fail(libc::EPERM),
+                    )
+                }),
         ),
     ]
 }
@@ -353,6 +379,17 @@ impl Body {
         self.code.push(statement(RETURN, action));
     }
 
+    /// If the argument, an `int`, has one of these values in its masked part.
+    fn masked(mut self, argument: u32, mask: u32, values: &[u32], action: u32) -> Self {
+        for value in values {
+            self.low(argument);
+            self.code.push(statement(AND, mask));
+            self.code.push(jump(JUMP_IF_EQUAL, *value, 0, 1));
+            self.code.push(statement(RETURN, action));
+        }
+        self
+    }
+
     /// If the first argument has this bit, and not its companion.
     fn without_companion(mut self, bit: i32, companion: i32, action: u32) -> Self {
         let both = (bit | companion).cast_unsigned();
@@ -451,6 +488,28 @@ mod tests {
     }
 
     #[test]
+    fn fe_14_requests_that_change_metadata_are_closed_whatever_the_file_system() {
+        let ioctl = |request: u64| run(libc::SYS_ioctl, [3, request, 0, 0, 0, 0]);
+        for change in [
+            0x4008_6602, // FS_IOC_SETFLAGS
+            0x4008_6604, // EXT4_IOC_SETVERSION
+            0x401c_5820, // FS_IOC_FSSETXATTR
+            0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+            0x4080_6685, // FS_IOC_ENABLE_VERITY
+            0x4004_7211, // FAT_IOCTL_SET_ATTRIBUTES
+            0x5000_940e, // BTRFS_IOC_SUBVOL_CREATE
+        ] {
+            assert_eq!(ioctl(change), fail(libc::EOPNOTSUPP), "{change:#x}");
+        }
+        assert_eq!(ioctl(0x5412), fail(libc::EPERM));
+        for question in FILE_SYSTEM_QUESTIONS.map(u64::from) {
+            assert_eq!(ioctl(question), ALLOW);
+        }
+        // Terminals are asked for their size.
+        assert_eq!(ioctl(0x5413), ALLOW);
+    }
+
+    #[test]
     fn fe_13_other_architectures_and_ways_around_are_closed() {
         let arguments = [0; 6];
         assert_eq!(run_of(0x4000_0003, 1, arguments), fail(libc::ENOSYS));
@@ -480,6 +539,10 @@ mod tests {
             run(libc::SYS_setsockopt, [3, level, device, 0, 0, 0]),
             fail(libc::EPERM)
         );
+        for (level, name) in CLOSED_OPTIONS {
+            let arguments = [3, bits(level), bits(name), 0, 0, 0];
+            assert_eq!(run(libc::SYS_setsockopt, arguments), fail(libc::EPERM));
+        }
         assert_eq!(run(libc::SYS_setsockopt, [3, level, 2, 0, 0, 0]), ALLOW);
         assert_eq!(run(libc::SYS_setsockopt, [3, 6, device, 0, 0, 0]), ALLOW);
     }
@@ -492,6 +555,7 @@ mod tests {
         let thread = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_THREAD;
         assert_eq!(clone(thread), ALLOW);
         assert_eq!(clone(libc::CLONE_FILES), fail(libc::EINVAL));
+        assert_eq!(clone(libc::CLONE_PARENT), fail(libc::EINVAL));
         assert_eq!(clone(libc::CLONE_NEWUSER), HAND_OVER);
         let dumpable = bits(libc::PR_SET_DUMPABLE);
         assert_eq!(run(libc::SYS_prctl, [dumpable, 0, 0, 0, 0, 0]), fail(0));

@@ -3,7 +3,7 @@
 //! This is the only module that uses the library for seccomp.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -83,6 +83,11 @@ impl Listener {
             descriptor,
             notices_end: kernel() >= Some((6, 11)),
         })
+    }
+
+    /// The number of its descriptor.
+    pub(super) fn number(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
     }
 
     /// Blocks until there is a call. `None` when nobody is left behind the filter.

@@ -12,9 +12,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::caller::{Caller, Follow, open_path};
+use super::caller::{Caller, Follow};
 use super::listener::Answer;
-use super::places::{Places, path_of};
+use super::places::{Places, is_kept, path_of};
 use super::watch::Watch;
 use super::writes::note;
 
@@ -171,7 +171,8 @@ fn opened(caller: &Caller<'_>, descriptor: i32) -> Result<Target, Errno> {
     if descriptor < 0 {
         return Err(Errno::BADF);
     }
-    let file = match open_path(&caller.descriptor(descriptor), Follow::Yes) {
+    let place = caller.locate(descriptor, OsStr::new(""));
+    let file = match place.open(Follow::Yes) {
         Err(Errno::NOENT) => return Err(Errno::BADF),
         other => other?,
     };
@@ -202,7 +203,7 @@ fn locate(
     follow: Follow,
 ) -> Result<Target, Errno> {
     Ok(Target {
-        file: open_path(&caller.locate(directory, path), follow)?,
+        file: caller.locate(directory, path).open(follow)?,
         by: By::Name,
     })
 }
@@ -329,7 +330,8 @@ fn apply(
         || target.by == By::Descriptor && status.st_nlink == 0;
     if !is_nameless {
         let may_write = note(path.clone(), false, places, watch);
-        if !places.include(&path) {
+        // Devices and terminals may be written, and stay what they are.
+        if !places.include(&path) || !is_kept(&path) {
             return Err(Errno::PERM);
         }
         if !may_write {
@@ -348,7 +350,7 @@ fn apply(
 
 fn perform(file: &OwnedFd, kind: FileType, change: &Change) -> Result<(), Errno> {
     // The file itself, whatever has become of its name.
-    let place = PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()));
+    let place = PathBuf::from(format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd()));
     let is_link = kind == FileType::Symlink;
     match change {
         Change::Mode(_) if is_link => Err(Errno::OPNOTSUPP),

@@ -36,14 +36,16 @@ mod watch;
 mod writes;
 
 use std::io;
+use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::io::Errno;
 
-use caller::{Caller, ThreadCache};
+use caller::{Caller, Closer, ThreadCache};
 use listener::{Answer, Listener, Notification};
 use places::DirectoryCache;
 use reach::Reach;
@@ -60,17 +62,34 @@ pub use rule::{HostRule, HostRuleError, NetworkAccess, Supervision};
 /// as this process does: when that ends, supervised calls fail with `ENOSYS`.
 #[derive(Debug)]
 pub struct Supervisor {
-    desk: Arc<Desk>,
+    watch: Arc<Watch>,
+    end: Arc<End>,
+}
+
+/// Whether the last process behind the filter is gone.
+#[derive(Debug, Default)]
+struct End {
+    is_over: Mutex<bool>,
+    over: Condvar,
+}
+
+impl End {
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A thread that will answer calls. It is started before anything is restricted: what it does on
 /// behalf of others needs the rights of this process.
+///
+/// It has descriptors of its own. Whoever closes a descriptor of a file loses the locks that its
+/// process has on it, and the descriptors that it takes from callers would be in the way.
 #[derive(Debug)]
 pub(crate) struct SupervisorThread {
-    desk: SyncSender<Arc<Desk>>,
+    listener: SyncSender<Listener>,
+    ready: Receiver<io::Result<()>>,
     watch: Arc<Watch>,
-    reach: Reach,
-    places: Places,
+    end: Arc<End>,
     network: NetworkAccess,
 }
 
@@ -81,42 +100,95 @@ impl SupervisorThread {
         gate: Option<Arc<dyn Gate>>,
         lookup: Box<dyn Lookup>,
     ) -> io::Result<Self> {
-        let (sender, receiver) = sync_channel::<Arc<Desk>>(1);
+        let (sender, receiver) = sync_channel::<Listener>(1);
+        let (told, ready) = sync_channel(1);
+        let watch = Arc::new(Watch::new(gate));
+        let end = Arc::new(End::default());
+        let network = supervision.network;
+        let own_streams = own_streams();
+        let (seen, over) = (Arc::clone(&watch), Arc::clone(&end));
         thread::Builder::new()
             .name("supervisor".to_owned())
             .spawn(move || {
-                if let Ok(desk) = receiver.recv() {
-                    desk.serve();
+                let Ok(listener) = receiver.recv() else {
+                    return;
+                };
+                let started = separate_descriptors(&listener).and_then(|()| Closer::start());
+                let closer = match started {
+                    Ok(closer) => closer,
+                    Err(error) => {
+                        let _ = told.send(Err(error));
+                        return;
+                    }
+                };
+                let desk = Desk {
+                    listener,
+                    places,
+                    directories: DirectoryCache::default(),
+                    threads: ThreadCache::default(),
+                    closer,
+                    own_streams,
+                    reach: Reach::new(supervision, lookup, Arc::clone(&seen)),
+                    watch: seen,
+                    waiting: AtomicUsize::new(0),
+                };
+                if told.send(Ok(())).is_ok() {
+                    Arc::new(desk).serve();
                 }
+                *over.lock() = true;
+                over.over.notify_all();
             })?;
-        let watch = Arc::new(Watch::new(gate));
         Ok(Self {
-            desk: sender,
-            network: supervision.network,
-            reach: Reach::new(supervision, lookup, Arc::clone(&watch)),
+            listener: sender,
+            ready,
+            network,
             watch,
-            places,
+            end,
         })
     }
 
     /// Puts the calling thread, and every process that it starts, under supervision.
     pub(crate) fn supervise_this_thread(self) -> io::Result<Supervisor> {
-        let desk = Arc::new(Desk {
-            listener: Listener::install(&filter::program(self.network))?,
-            places: self.places,
-            directories: DirectoryCache::default(),
-            threads: ThreadCache::default(),
-            own_streams: own_streams(),
-            reach: self.reach,
+        let gone = || io::Error::other("nobody answers supervised calls");
+        let listener = Listener::install(&filter::program(self.network))?;
+        let number = listener.number();
+        self.listener.send(listener).map_err(|_| gone())?;
+        self.ready.recv().map_err(|_| gone())??;
+        // The other thread has it among its own descriptors. Here it would keep calls waiting
+        // when that one is gone.
+        nix::unistd::close(number)?;
+        Ok(Supervisor {
             watch: self.watch,
-            is_over: Mutex::new(false),
-            over: Condvar::new(),
-        });
-        self.desk
-            .send(Arc::clone(&desk))
-            .map_err(|_| io::Error::other("nobody answers supervised calls"))?;
-        Ok(Supervisor { desk })
+            end: self.end,
+        })
     }
+}
+
+/// Gives the calling thread, and those that it starts, descriptors of their own: the listener, and
+/// nothing else of this process. What stayed open here would not be closed for others.
+fn separate_descriptors(listener: &Listener) -> io::Result<()> {
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_FILES)?;
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir("/proc/thread-self/fd")? {
+        let name = entry?.file_name();
+        numbers.extend(name.to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    #[expect(clippy::disallowed_methods, reason = "nothing is kept there")]
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    let kept = [listener.number(), null.as_raw_fd()];
+    for number in numbers {
+        if number > 2 && !kept.contains(&number) {
+            // That of the list itself is closed already.
+            let _ = nix::unistd::close(number);
+        }
+    }
+    Ok(())
 }
 
 /// Where the calls of one supervised tree are answered.
@@ -129,9 +201,13 @@ struct Desk {
     own_streams: Vec<(u64, u64)>,
     reach: Reach,
     watch: Arc<Watch>,
-    is_over: Mutex<bool>,
-    over: Condvar,
+    closer: Closer,
+    /// Calls that wait, each with a thread of its own.
+    waiting: AtomicUsize,
 }
+
+/// More calls of one tree do not wait at once.
+const MAX_WAITING: usize = 256;
 
 impl Supervisor {
     /// Whether this kernel hands calls over. Nothing is restricted by asking.
@@ -141,20 +217,20 @@ impl Supervisor {
 
     /// What was seen so far.
     pub fn observe(&self) -> Observation {
-        self.desk.watch.seen()
+        self.watch.seen()
     }
 
     /// Does any process still live behind the filter?
     pub fn is_in_use(&self) -> bool {
-        !*self.desk.lock()
+        !*self.end.lock()
     }
 
     /// Blocks until the last process behind the filter is gone.
     pub fn wait_until_unused(&self) {
-        let mut is_over = self.desk.lock();
+        let mut is_over = self.end.lock();
         while !*is_over {
             is_over = self
-                .desk
+                .end
                 .over
                 .wait(is_over)
                 .unwrap_or_else(PoisonError::into_inner);
@@ -175,10 +251,6 @@ fn own_streams() -> Vec<(u64, u64)> {
 }
 
 impl Desk {
-    fn lock(&self) -> std::sync::MutexGuard<'_, bool> {
-        self.is_over.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn serve(self: &Arc<Self>) {
         while let Ok(Some(notification)) = self.listener.next() {
             let handled = catch_unwind(AssertUnwindSafe(|| self.handle(&notification)));
@@ -188,8 +260,6 @@ impl Desk {
                 Err(_) => self.fail(&notification),
             }
         }
-        *self.lock() = true;
-        self.over.notify_all();
     }
 
     /// An error of ours is a refusal, and what it may have hidden is not known.
@@ -205,6 +275,7 @@ impl Desk {
             notification,
             listener: &self.listener,
             threads: &self.threads,
+            closer: &self.closer,
         };
         let (reach, watch, places) = (&self.reach, &self.watch, &self.places);
         if let Some(names) = writes::names(&caller) {
@@ -221,13 +292,13 @@ impl Desk {
                 network::connect(caller, &desk.reach, &desk.watch)
             }),
             libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => {
-                match send::send(&caller, Patience::None, reach, watch) {
+                match send::send(&caller, Patience::None, 0, reach, watch) {
                     Sent::Answered(answer) => Some(answer),
-                    Sent::Waits => self.defer(notification, |desk, caller| {
+                    Sent::Waits(before) => self.defer(notification, move |desk, caller| {
                         let patience = Patience::Unlimited;
-                        match send::send(caller, patience, &desk.reach, &desk.watch) {
+                        match send::send(caller, patience, before, &desk.reach, &desk.watch) {
                             Sent::Answered(answer) => answer,
-                            Sent::Waits => Answer::Fail(Errno::AGAIN),
+                            Sent::Waits(_) => Answer::Fail(Errno::AGAIN),
                         }
                     }),
                 }
@@ -258,21 +329,30 @@ impl Desk {
         notification: &Notification,
         work: impl FnOnce(&Self, &Caller<'_>) -> Answer + Send + 'static,
     ) -> Option<Answer> {
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Some(Answer::Fail(Errno::AGAIN));
+        }
         let (desk, notification) = (Arc::clone(self), *notification);
         let work = move || {
             let caller = Caller {
                 notification: &notification,
                 listener: &desk.listener,
                 threads: &desk.threads,
+                closer: &desk.closer,
             };
             match catch_unwind(AssertUnwindSafe(|| work(&desk, &caller))) {
                 Ok(answer) => desk.listener.answer(&notification, answer),
                 Err(_) => desk.fail(&notification),
             }
+            desk.waiting.fetch_sub(1, Ordering::Relaxed);
         };
         match thread::Builder::new().name("call".to_owned()).spawn(work) {
             Ok(_) => None,
-            Err(_) => Some(Answer::Fail(Errno::AGAIN)),
+            Err(_) => {
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                Some(Answer::Fail(Errno::AGAIN))
+            }
         }
     }
 }

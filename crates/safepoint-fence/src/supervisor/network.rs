@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use nix::sys::socket::{setsockopt, sockopt::BindToDevice};
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
-use rustix::net::sockopt::{socket_domain, socket_type};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+use rustix::net::sockopt::{socket_cookie, socket_domain, socket_error, socket_type};
+use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType};
 
 use super::Refusal;
-use super::caller::{Caller, Follow, open_path};
+use super::caller::{Caller, Follow, Slices, TakenSocket};
 use super::listener::Answer;
 use super::places::{DirectoryCache, Places, path_of, real_path};
 use super::reach::{Purpose, Reach, Route};
@@ -23,6 +24,8 @@ use super::writes::note;
 /// An address is no longer than this.
 const MAX_ADDRESS_BYTES: usize = 128;
 const LOOPBACK: &str = "lo";
+/// So often is looked whether something of the session itself answers.
+const OWN_SLICES: u64 = 60;
 
 /// Where a caller wants to go, checked.
 pub(super) enum Destination {
@@ -53,7 +56,7 @@ pub(super) fn address_bytes(
 /// Checks where a caller wants to go.
 pub(super) fn destination(
     caller: &Caller<'_>,
-    socket: &OwnedFd,
+    socket: impl AsFd,
     bytes: &[u8],
     purpose: Purpose,
     reach: &Reach,
@@ -120,8 +123,12 @@ fn unix(
         path => {
             let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
             let place = caller.locate(libc::AT_FDCWD, OsStr::from_bytes(path));
-            let file = open_path(&place, Follow::Yes)?;
+            let file = place.open(Follow::Yes)?;
             caller.confirm()?;
+            // Who has given up rights does not get ours.
+            if !caller.has_our_rights() {
+                return Err(Errno::ACCESS);
+            }
             let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
             if kind != FileType::Socket {
                 return Err(Errno::CONNREFUSED);
@@ -138,18 +145,19 @@ fn unix(
     Ok(destination)
 }
 
-/// `connect`, done on behalf of the caller. It may block.
+/// `connect`, done on behalf of the caller. It may wait.
 pub(super) fn connect(caller: &Caller<'_>, reach: &Reach, watch: &Watch) -> Answer {
     connected(caller, reach, watch).map(|()| 0).into()
 }
 
 fn connected(caller: &Caller<'_>, reach: &Reach, watch: &Watch) -> Result<(), Errno> {
-    let socket = caller.take(caller.int(0))?;
+    let socket = caller.take_socket(caller.int(0))?;
     let bytes = address_bytes(caller, caller.argument(1), caller.argument(2) & 0xffff_ffff)?;
     caller.confirm()?;
+    claim_datagrams(&socket, reach)?;
     match destination(caller, &socket, &bytes, Purpose::Probe, reach, watch)? {
         Destination::Internet(route) => {
-            let done = dial(&socket, &route);
+            let done = dial(caller, &socket, &route, reach);
             if matches!(done, Ok(()) | Err(Errno::INPROGRESS))
                 && let Some(label) = route.label
             {
@@ -161,41 +169,130 @@ fn connected(caller: &Caller<'_>, reach: &Reach, watch: &Watch) -> Result<(), Er
             &socket,
             &for_socket(&socket, address).ok_or(Errno::NETUNREACH)?,
         ),
-        Destination::File(file) => rustix::net::connect(&socket, &unix_address(&file)?),
+        Destination::File(file) => dial_unix(caller, &socket, &unix_address(&file)?),
         Destination::Abstract(name) => {
-            rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(&name)?)
+            dial_unix(caller, &socket, &SocketAddrUnix::new_abstract_name(&name)?)
         }
         Destination::Unspecified => rustix::net::connect_unspec(&socket),
         Destination::Netlink => Err(Errno::ACCESS),
     }
 }
 
-/// A socket file by the descriptor that was checked: its name may mean another one by now.
-pub(super) fn unix_address(file: &OwnedFd) -> Result<SocketAddrUnix, Errno> {
-    SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
+/// A datagram socket that names somebody is bound by that, and answers reach it.
+pub(super) fn claim_datagrams(socket: impl AsFd + Copy, reach: &Reach) -> Result<(), Errno> {
+    match socket_type(socket)? {
+        SocketType::DGRAM => reach.registry.add(socket_cookie(socket)?),
+        _ => Ok(()),
+    }
 }
 
-fn dial(socket: &OwnedFd, route: &Route) -> Result<(), Errno> {
+/// A socket file by the descriptor that was checked: its name may mean another one by now.
+pub(super) fn unix_address(file: &OwnedFd) -> Result<SocketAddrUnix, Errno> {
+    SocketAddrUnix::new(format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd()))
+}
+
+fn dial(
+    caller: &Caller<'_>,
+    socket: &TakenSocket<'_>,
+    route: &Route,
+    reach: &Reach,
+) -> Result<(), Errno> {
     let mut last = Errno::NETUNREACH;
-    let is_blocking = is_blocking(socket)?;
+    let waits = is_blocking(socket)?;
     for address in &route.addresses {
-        let address = SocketAddr::new(*address, route.port);
-        let Some(address) = for_socket(socket, address) else {
+        let dialled = SocketAddr::new(*address, route.port);
+        let Some(dialled) = for_socket(socket, dialled) else {
             continue;
         };
-        match rustix::net::connect(socket, &address) {
+        let done = match start_dialling(socket, &dialled, waits) {
+            Err(Errno::INPROGRESS) if waits => finish_dialling(caller, socket, Slices::of(socket)),
+            // What is the session's own answers at once, or its place is taken by another.
+            Err(Errno::INPROGRESS) if route.label.is_none() => {
+                finish_dialling(caller, socket, Slices::some(OWN_SLICES))
+            }
+            other => other,
+        };
+        let is_tcp = socket_type(socket)? == SocketType::STREAM;
+        if done.is_ok() && is_tcp && route.label.is_none() {
+            if !reach.is_own(Transport::Tcp, *address, route.port) {
+                let _ = rustix::net::shutdown(socket, Shutdown::Both);
+                return Err(Errno::ACCESS);
+            }
+        } else if done.is_err() && route.label.is_none() {
+            let _ = rustix::net::connect_unspec(socket);
+        }
+        match done {
             Ok(()) => return Ok(()),
             Err(error) => last = error,
         }
-        if !is_blocking {
+        if !waits {
             break;
         }
     }
     Err(last)
 }
 
+/// Begins to connect, and never waits: whoever waits for a call that is done on behalf of another
+/// could not be told that this one is gone.
+fn start_dialling(
+    socket: &TakenSocket<'_>,
+    address: &SocketAddr,
+    waits: bool,
+) -> Result<(), Errno> {
+    without_waiting(socket, waits, || rustix::net::connect(socket, address))
+}
+
+fn without_waiting(
+    socket: &TakenSocket<'_>,
+    waits: bool,
+    connect: impl Fn() -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    if !waits {
+        return connect();
+    }
+    let flags = fcntl_getfl(socket)?;
+    fcntl_setfl(socket, flags | OFlags::NONBLOCK)?;
+    let done = connect();
+    fcntl_setfl(socket, flags)?;
+    done
+}
+
+fn finish_dialling(
+    caller: &Caller<'_>,
+    socket: &TakenSocket<'_>,
+    mut slices: Slices,
+) -> Result<(), Errno> {
+    loop {
+        let mut events = [PollFd::new(socket, PollFlags::OUT)];
+        if poll(&mut events, Some(&Timespec::default()))? > 0 {
+            return socket_error(socket)?;
+        }
+        match caller.wait_for(socket, &mut slices) {
+            // As the kernel says it where the time of a socket is over.
+            Err(Errno::AGAIN) => return Err(Errno::INPROGRESS),
+            other => other?,
+        }
+    }
+}
+
+fn dial_unix(
+    caller: &Caller<'_>,
+    socket: &TakenSocket<'_>,
+    address: &SocketAddrUnix,
+) -> Result<(), Errno> {
+    let waits = is_blocking(socket)?;
+    let mut slices = Slices::of(socket);
+    loop {
+        match without_waiting(socket, waits, || rustix::net::connect(socket, address)) {
+            // Too many wait to be taken.
+            Err(Errno::AGAIN) if waits => caller.pause(&mut slices)?,
+            other => return other,
+        }
+    }
+}
+
 /// An address in the form that a socket of this family takes.
-pub(super) fn for_socket(socket: &OwnedFd, address: SocketAddr) -> Option<SocketAddr> {
+pub(super) fn for_socket(socket: impl AsFd, address: SocketAddr) -> Option<SocketAddr> {
     let family = socket_domain(socket).ok()?;
     match (family, address.ip()) {
         (AddressFamily::INET6, IpAddr::V4(four)) => Some(SocketAddr::new(
@@ -209,7 +306,7 @@ pub(super) fn for_socket(socket: &OwnedFd, address: SocketAddr) -> Option<Socket
     }
 }
 
-pub(super) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
+pub(super) fn is_blocking(socket: impl AsFd) -> Result<bool, Errno> {
     Ok(!fcntl_getfl(socket)?.contains(OFlags::NONBLOCK))
 }
 
@@ -221,8 +318,8 @@ pub(super) fn bind(
     known: &DirectoryCache,
     watch: &Watch,
 ) -> Answer {
-    let bound = caller.take(caller.int(0)).and_then(|socket| {
-        reach.registry.add(fstat(&socket)?.st_ino)?;
+    let bound = caller.take_socket(caller.int(0)).and_then(|socket| {
+        reach.registry.add(socket_cookie(&socket)?)?;
         let bytes = address_bytes(caller, caller.argument(1), caller.argument(2) & 0xffff_ffff)?;
         Ok((socket_domain(&socket)?, bytes))
     });
@@ -245,16 +342,16 @@ pub(super) fn bind(
             }
             Answer::Continue
         }
-        Ok(_) | Err(Errno::INVAL | Errno::FAULT | Errno::BADF) => Answer::Continue,
+        Ok(_) => Answer::Continue,
         Err(error) => Answer::Fail(error),
     }
 }
 
 /// `listen`, done on behalf of the caller, on this machine only.
 pub(super) fn listen(caller: &Caller<'_>, reach: &Reach, watch: &Watch) -> Answer {
-    let done = caller.take(caller.int(0)).and_then(|socket| {
+    let done = caller.take_socket(caller.int(0)).and_then(|socket| {
         // It may never have been bound: listening gives it a port.
-        reach.registry.add(fstat(&socket)?.st_ino)?;
+        reach.registry.add(socket_cookie(&socket)?)?;
         let is_internet = matches!(
             socket_domain(&socket)?,
             AddressFamily::INET | AddressFamily::INET6

@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::{Access, AtFlags, CWD, accessat, readlinkat};
 use rustix::io::Errno;
 
-use super::caller::{Caller, Follow, open_path};
+use super::caller::{Caller, Follow, Place, open_plain};
 
 /// Links at the end of a path that are followed one after another.
-const MAX_LINKS: usize = 16;
+const MAX_LINKS: usize = 40;
 
 /// More directories are not remembered at once.
 const MAX_DIRECTORIES: usize = 4096;
@@ -73,7 +73,7 @@ impl DirectoryCache {
         if let Some(real) = self.lock().get(&directory) {
             return Ok(real.clone());
         }
-        let real = path_of(&open_path(&directory, Follow::Yes)?)?;
+        let real = path_of(&open_plain(CWD, &directory, Follow::Yes)?)?;
         let mut known = self.lock();
         if known.len() == MAX_DIRECTORIES {
             known.clear();
@@ -93,38 +93,25 @@ pub(super) fn real_path(
     follow: Follow,
 ) -> Result<PathBuf, Errno> {
     let mut place = caller.locate(directory, path);
-    if !path.as_bytes().starts_with(b"/") {
-        let start = caller.locate(directory, OsStr::new(""));
-        let start = PathBuf::from(OsString::from_vec(
-            readlinkat(CWD, start, Vec::new())?.into_bytes(),
-        ));
-        if !start.is_absolute() {
-            return Err(Errno::NOTDIR);
-        }
-        place = start.join(path);
-    }
     for _ in 0..MAX_LINKS {
-        let Some(name) = last_name(place.as_os_str()) else {
-            return path_of(&open_path(&place, Follow::Yes)?);
+        let Some(name) = last_name(&place.rest) else {
+            return path_of(&place.open(Follow::Yes)?);
         };
-        let parent = PathBuf::from(parent_of(place.as_os_str(), &name));
-        let is_of_kernel = parent.starts_with("/proc");
-        let real = match is_of_kernel {
-            true => path_of(&open_path(&parent, Follow::Yes)?)?,
-            false => known.real(parent)?,
-        };
-        let real = real.join(&name);
+        let real = parent(&place, &name, known)?.join(&name);
         if follow == Follow::No {
             return Ok(real);
         }
         match readlinkat(CWD, &real, Vec::new()) {
             // Links of the kernel, such as those of descriptors, lead where no path does.
-            Ok(_) if is_of_kernel => return path_of(&open_path(&place, Follow::Yes)?),
+            Ok(_) if real.starts_with("/proc") => return Err(Errno::LOOP),
             Ok(target) => {
                 let target = OsString::from_vec(target.into_bytes());
                 place = match target.as_bytes().starts_with(b"/") {
                     true => caller.locate(libc::AT_FDCWD, &target),
-                    false => real.with_file_name(target),
+                    false => Place {
+                        start: None,
+                        rest: real.with_file_name(target).into(),
+                    },
                 };
             }
             Err(Errno::INVAL | Errno::NOENT) => return Ok(real),
@@ -134,9 +121,30 @@ pub(super) fn real_path(
     Err(Errno::LOOP)
 }
 
+/// The real path of the directory that a place lies in.
+fn parent(place: &Place, name: &OsStr, known: &DirectoryCache) -> Result<PathBuf, Errno> {
+    let rest = parent_of(&place.rest, name);
+    let Some(start) = &place.start else {
+        return known.real(rest.into());
+    };
+    let base = readlinkat(CWD, start, Vec::new())?.into_bytes();
+    let base = PathBuf::from(OsString::from_vec(base));
+    if !base.is_absolute() {
+        return Err(Errno::NOTDIR);
+    }
+    known.real(base.join(&rest)).or_else(|_| {
+        // From `/` it cannot be reached, or not by so long a path. The caller is there already.
+        let directory = Place {
+            start: Some(start.clone()),
+            rest,
+        };
+        path_of(&directory.open(Follow::Yes)?)
+    })
+}
+
 /// The path of something that is open.
 pub(super) fn path_of(file: &impl AsFd) -> Result<PathBuf, Errno> {
-    let name = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let name = format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd());
     let path = readlinkat(CWD, name, Vec::new())?;
     Ok(PathBuf::from(OsString::from_vec(path.into_bytes())))
 }

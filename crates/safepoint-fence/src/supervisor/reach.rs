@@ -123,11 +123,11 @@ impl Reach {
         port: u16,
     ) -> Result<Route, Errno> {
         if is_local(address) {
-            let inodes = listeners(transport, address, port);
-            if inodes.is_empty() {
+            let cookies = listeners(transport, address, port)?;
+            if cookies.is_empty() {
                 return Err(Errno::CONNREFUSED);
             }
-            if self.registry.has_all(&inodes) {
+            if self.registry.has_all(&cookies) {
                 return Ok(Route {
                     addresses: vec![address],
                     port,
@@ -146,6 +146,12 @@ impl Reach {
             }
         };
         self.dial(vec![address], port, label)
+    }
+
+    /// Whether what answers at an address of this machine is still the session's own.
+    pub(super) fn is_own(&self, transport: Transport, address: IpAddr, port: u16) -> bool {
+        let cookies = listeners(transport, address, port).unwrap_or_default();
+        cookies.is_empty() || self.registry.has_all(&cookies)
     }
 
     /// The name under which a rule allows an address.
@@ -189,8 +195,9 @@ impl Reach {
         address.port() == NAME_SERVERS
             && self.label_of(unfold(address.ip()), NAME_SERVERS).is_none()
             && !(is_local(address.ip()) && {
-                let inodes = listeners(Transport::Udp, unfold(address.ip()), NAME_SERVERS);
-                self.registry.has_all(&inodes)
+                let address = unfold(address.ip());
+                let cookies = listeners(Transport::Udp, address, NAME_SERVERS);
+                self.registry.has_all(&cookies.unwrap_or_default())
             })
     }
 
@@ -223,11 +230,11 @@ impl Reach {
         path: PathBuf,
     ) -> Result<Option<PathBuf>, Errno> {
         let status = fstat(file)?;
-        let inodes = unix_listeners(UnixPlace::File(status.st_dev, status.st_ino))?;
-        if inodes.is_empty() {
+        let cookies = unix_listeners(UnixPlace::File(status.st_dev, status.st_ino))?;
+        if cookies.is_empty() {
             return Err(Errno::CONNREFUSED);
         }
-        if self.registry.has_all(&inodes) {
+        if self.registry.has_all(&cookies) {
             return Ok(None);
         }
         if self.rules.sockets.contains(&path) {
@@ -246,11 +253,11 @@ impl Reach {
     pub(super) fn abstract_socket(&self, name: &[u8]) -> Result<Option<PathBuf>, Errno> {
         let mut kernel_name = vec![0];
         kernel_name.extend(name);
-        let inodes = unix_listeners(UnixPlace::Name(&kernel_name))?;
-        if inodes.is_empty() {
+        let cookies = unix_listeners(UnixPlace::Name(&kernel_name))?;
+        if cookies.is_empty() {
             return Err(Errno::CONNREFUSED);
         }
-        if self.registry.has_all(&inodes) {
+        if self.registry.has_all(&cookies) {
             return Ok(None);
         }
         let label = PathBuf::from(format!("@{}", String::from_utf8_lossy(name)));
@@ -378,7 +385,7 @@ mod tests {
             assert_eq!(route.label, Some(service));
         }
         // What the session has bound is its own.
-        let socket = fstat(&listener).unwrap().st_ino;
+        let socket = rustix::net::sockopt::socket_cookie(&listener).unwrap();
         let own = tempfile::tempdir().unwrap();
         let mut mine = reach(&[], &[], None);
         mine.registry = Registry::new(own.path().to_owned());

@@ -1,6 +1,6 @@
 //! The sockets that a session has bound: what one of its actions has started, the next may reach.
 //!
-//! Each supervisor keeps a file in the registry of its session, with the inodes of the sockets
+//! Each supervisor keeps a file in the registry of its session, with the cookies of the sockets
 //! that its tree has bound, and holds a lock on it for as long as it lives. A file that nobody
 //! holds is left over, and is deleted by whoever finds it.
 
@@ -27,7 +27,7 @@ pub(super) struct Registry {
 
 #[derive(Debug, Default)]
 struct OwnSockets {
-    inodes: BTreeSet<u64>,
+    cookies: BTreeSet<u64>,
     /// Made with the first socket.
     file: Option<(PathBuf, File)>,
 }
@@ -41,9 +41,9 @@ impl Registry {
     }
 
     /// Remembers a socket that the tree binds.
-    pub(super) fn add(&self, inode: u64) -> Result<(), Errno> {
+    pub(super) fn add(&self, cookie: u64) -> Result<(), Errno> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if !own.inodes.insert(inode) {
+        if !own.cookies.insert(cookie) {
             return Ok(());
         }
         if own.file.is_none() {
@@ -52,22 +52,22 @@ impl Registry {
         let Some((_, file)) = &mut own.file else {
             return Ok(());
         };
-        writeln!(file, "{inode}").map_err(|error| errno(&error))
+        writeln!(file, "{cookie}").map_err(|error| errno(&error))
     }
 
     /// Whether these are all sockets of the session. There must be one.
-    pub(super) fn has_all(&self, inodes: &[u64]) -> bool {
-        let mut unknown: BTreeSet<u64> = inodes.iter().copied().collect();
+    pub(super) fn has_all(&self, cookies: &[u64]) -> bool {
+        let mut unknown: BTreeSet<u64> = cookies.iter().copied().collect();
         if unknown.is_empty() {
             return false;
         }
         {
             let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-            unknown.retain(|inode| !own.inodes.contains(inode));
+            unknown.retain(|cookie| !own.cookies.contains(cookie));
         }
         if !unknown.is_empty() {
             let others = self.of_others();
-            unknown.retain(|inode| !others.contains(inode));
+            unknown.retain(|cookie| !others.contains(cookie));
         }
         unknown.is_empty()
     }
@@ -90,7 +90,9 @@ impl Registry {
                 .create(true)
                 .mode(0o600)
                 .open(&path)?;
-            flock(&file, FlockOperation::LockExclusive)?;
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                continue;
+            }
             // Whoever had this name before is gone, and so are its sockets.
             file.set_len(0)?;
             // Before it was locked, another supervisor may have taken it for one that was left.

@@ -11,10 +11,10 @@ use rustix::net::{
     SocketType, sendmsg, sendmsg_addr,
 };
 
-use super::caller::Caller;
+use super::caller::{Caller, Slices, TakenSocket};
 use super::listener::Answer;
 use super::network::{
-    Destination, address_bytes, destination, for_socket, is_blocking, unix_address,
+    Destination, address_bytes, claim_datagrams, destination, for_socket, is_blocking, unix_address,
 };
 use super::reach::{Purpose, Reach};
 use super::watch::Watch;
@@ -30,113 +30,210 @@ const MAX_DESCRIPTORS: usize = 253;
 const HEADER: usize = 56;
 const HEADER_AND_LENGTH: u64 = 64;
 
+/// Flags that mean the same for a copy of what the caller wrote.
+const KEPT_FLAGS: SendFlags = SendFlags::DONTWAIT
+    .union(SendFlags::NOSIGNAL)
+    .union(SendFlags::OOB)
+    .union(SendFlags::EOR)
+    .union(SendFlags::MORE)
+    .union(SendFlags::CONFIRM)
+    .union(SendFlags::DONTROUTE);
+
 /// Whether sending may wait until there is room, or somebody has decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// It has to be over at once.
     None,
-    /// This thread has the time.
+    /// This thread has the time, for as long as the caller waits.
     Unlimited,
 }
 
 /// What became of trying to send.
 pub(super) enum Sent {
     Answered(Answer),
-    /// It needs a thread that can wait.
-    Waits,
+    /// It needs a thread that can wait. So much of it was sent.
+    Waits(usize),
 }
 
 /// One message, copied.
 struct Message {
     address: Option<Vec<u8>>,
-    data: Vec<u8>,
+    /// Where the parts lie, and how long they are.
+    parts: Vec<(u64, u64)>,
     descriptors: Vec<OwnedFd>,
 }
 
-/// `sendto`, `sendmsg` or `sendmmsg`.
-pub(super) fn send(caller: &Caller<'_>, patience: Patience, reach: &Reach, watch: &Watch) -> Sent {
-    match attempt(caller, patience, reach, watch) {
-        Ok(Some(answer)) => Sent::Answered(answer),
-        Ok(None) => Sent::Waits,
-        Err(error) => Sent::Answered(Answer::Fail(error)),
-    }
+/// `sendto`, `sendmsg` or `sendmmsg`, of which a part may have been sent before.
+pub(super) fn send(
+    caller: &Caller<'_>,
+    patience: Patience,
+    before: usize,
+    reach: &Reach,
+    watch: &Watch,
+) -> Sent {
+    attempt(caller, patience, before, reach, watch)
+        .unwrap_or_else(|error| Sent::Answered(Answer::Fail(error)))
 }
 
 fn attempt(
     caller: &Caller<'_>,
     patience: Patience,
+    before: usize,
     reach: &Reach,
     watch: &Watch,
-) -> Result<Option<Answer>, Errno> {
-    let socket = caller.take(caller.int(0))?;
+) -> Result<Sent, Errno> {
+    let socket = caller.take_socket(caller.int(0))?;
     let kind = socket_type(&socket)?;
     let is_stream = matches!(kind, SocketType::STREAM | SocketType::SEQPACKET);
     let call = caller.notification.call();
     // A connected socket has no use for an address; the caller is alone, so it stays this socket.
     if is_stream && call != libc::SYS_sendto && caller.is_single() {
-        return Ok(Some(Answer::Continue));
+        return Ok(Sent::Answered(Answer::Continue));
     }
+    let waits = is_blocking(&socket)?;
     let sender = Sender {
         caller,
         socket: &socket,
-        is_stream,
+        is_stream: kind == SocketType::STREAM,
+        has_peer: is_stream,
+        waits,
         patience,
         reach,
         watch,
     };
-    let sent = match call {
-        libc::SYS_sendto => {
-            let message = Message {
-                address: Some(address_bytes(
-                    caller,
-                    caller.argument(4),
-                    caller.argument(5) & 0xffff_ffff,
-                )?),
-                data: sender.data(&[(caller.argument(1), caller.argument(2))])?,
-                descriptors: Vec::new(),
-            };
-            sender.send(&message, caller.int(3))?
-        }
-        libc::SYS_sendmsg => {
-            let message = sender.message(caller.argument(1))?;
-            sender.send(&message, caller.int(2))?
-        }
-        _ => return sender.send_many(),
-    };
-    Ok(sent.map(|bytes| Answer::Return(i64::try_from(bytes).unwrap_or(i64::MAX))))
+    if call == libc::SYS_sendmmsg {
+        return sender.send_many();
+    }
+    let flags = caller.int(if call == libc::SYS_sendto { 3 } else { 2 });
+    let sent = sender.send_all(before, flags, || match call {
+        libc::SYS_sendto => Ok(Message {
+            address: Some(address_bytes(
+                caller,
+                caller.argument(4),
+                caller.argument(5) & 0xffff_ffff,
+            )?),
+            parts: vec![(caller.argument(1), caller.argument(2))],
+            descriptors: Vec::new(),
+        }),
+        _ => sender.message(caller.argument(1)),
+    })?;
+    Ok(match sent {
+        Progress::Done(bytes) => Sent::Answered(returned(bytes)),
+        Progress::Waits(bytes) => Sent::Waits(bytes),
+    })
+}
+
+fn returned(bytes: usize) -> Answer {
+    Answer::Return(i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
+/// How far sending one message has come.
+enum Progress {
+    Done(usize),
+    Waits(usize),
 }
 
 struct Sender<'a> {
     caller: &'a Caller<'a>,
-    socket: &'a OwnedFd,
+    socket: &'a TakenSocket<'a>,
+    /// Whether a part of a message can be sent.
     is_stream: bool,
+    /// Whether it can only be sent to whom the socket is connected to.
+    has_peer: bool,
+    /// Whether its owner would wait.
+    waits: bool,
     patience: Patience,
     reach: &'a Reach,
     watch: &'a Watch,
 }
 
 impl Sender<'_> {
-    fn send_many(&self) -> Result<Option<Answer>, Errno> {
+    fn send_many(&self) -> Result<Sent, Errno> {
         let count = self.caller.notification.unsigned(2).min(MAX_MESSAGES);
         let mut sent = 0;
         for index in 0..count {
             let place = self.caller.argument(1) + u64::from(index) * HEADER_AND_LENGTH;
-            let done = self
-                .message(place)
-                .and_then(|message| self.send(&message, self.caller.int(3)));
-            match done {
-                Ok(Some(bytes)) => {
+            match self.send_all(0, self.caller.int(3), || self.message(place)) {
+                Ok(Progress::Done(bytes)) => {
                     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).to_ne_bytes();
                     self.caller.write(place + HEADER as u64, &bytes)?;
                     sent += 1;
                 }
                 // What was sent counts; the caller sends the rest again.
-                Ok(None) if sent == 0 => return Ok(None),
+                Ok(Progress::Waits(_)) if sent == 0 => return Ok(Sent::Waits(0)),
                 Err(error) if sent == 0 => return Err(error),
-                Ok(None) | Err(_) => break,
+                Ok(Progress::Waits(_)) | Err(_) => break,
             }
         }
-        Ok(Some(Answer::Return(sent)))
+        Ok(Sent::Answered(Answer::Return(sent)))
+    }
+
+    /// Sends a message from `before` on. What is to be sent is read again each time: nothing is
+    /// held while it waits, descriptors that go along least of all.
+    fn send_all(
+        &self,
+        before: usize,
+        flags: i32,
+        read: impl Fn() -> Result<Message, Errno>,
+    ) -> Result<Progress, Errno> {
+        let asked = SendFlags::from_bits_retain(flags.cast_unsigned());
+        let waits = self.waits && !asked.contains(SendFlags::DONTWAIT);
+        let flags = asked & KEPT_FLAGS | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let mut slices = Slices::of(self.socket);
+        let mut sent = before;
+        loop {
+            let done = read().and_then(|message| self.send_part(&message, sent, flags));
+            match done {
+                Ok(None) => return Ok(Progress::Waits(sent)),
+                Ok(Some((bytes, whole))) => {
+                    sent += bytes;
+                    if !waits || !self.is_stream || sent >= whole || bytes == 0 {
+                        return Ok(Progress::Done(sent));
+                    }
+                }
+                Err(Errno::AGAIN) if waits => {}
+                Err(error) if sent == 0 => return Err(error),
+                Err(_) => return Ok(Progress::Done(sent)),
+            }
+            if self.patience == Patience::None {
+                return Ok(Progress::Waits(sent));
+            }
+            let waited = match self.has_peer {
+                true => self.caller.wait_for(self.socket, &mut slices),
+                // A datagram waits for the room of whoever gets it.
+                false => self.caller.pause(&mut slices),
+            };
+            match waited {
+                Ok(()) => {}
+                Err(error) if sent == 0 => return Err(error),
+                Err(_) => return Ok(Progress::Done(sent)),
+            }
+        }
+    }
+
+    /// Sends what there is to send at once: so many bytes, of so many. `None` where it first has
+    /// to be found out whether it may be sent.
+    fn send_part(
+        &self,
+        message: &Message,
+        sent: usize,
+        flags: SendFlags,
+    ) -> Result<Option<(usize, usize)>, Errno> {
+        let address = message.address.as_deref().filter(|_| !self.has_peer);
+        if address.is_some() && self.patience == Patience::None {
+            return Ok(None);
+        }
+        let whole = message.parts.iter().map(|(_, length)| *length).sum::<u64>();
+        let whole = usize::try_from(whole).map_err(|_| Errno::MSGSIZE)?;
+        let data = self.data(&message.parts, sent)?;
+        self.caller.confirm()?;
+        let descriptors = if sent == 0 {
+            message.descriptors.as_slice()
+        } else {
+            &[]
+        };
+        let bytes = self.dispatch(&data, descriptors, address, flags)?;
+        Ok(Some((bytes, whole)))
     }
 
     /// Reads a message header and all that it points to.
@@ -172,7 +269,7 @@ impl Sender<'_> {
         };
         Ok(Message {
             address,
-            data: self.data(&pairs)?,
+            parts: pairs,
             descriptors: match (control, control_length) {
                 (0, _) | (_, 0) => Vec::new(),
                 _ => self.descriptors(control, control_length)?,
@@ -180,16 +277,19 @@ impl Sender<'_> {
         })
     }
 
-    /// The bytes of all parts, as far as they are taken.
-    fn data(&self, parts: &[(u64, u64)]) -> Result<Vec<u8>, Errno> {
+    /// The bytes of all parts behind the first ones, as far as they are taken.
+    fn data(&self, parts: &[(u64, u64)], mut skipped: usize) -> Result<Vec<u8>, Errno> {
         let mut data = Vec::new();
         for (address, length) in parts {
             let length = usize::try_from(*length).map_err(|_| Errno::MSGSIZE)?;
+            let start = skipped.min(length);
+            skipped -= start;
+            let (address, length) = (address.saturating_add(start as u64), length - start);
             let room = MAX_BYTES - data.len();
             if length > room && !self.is_stream {
                 return Err(Errno::MSGSIZE);
             }
-            data.extend(self.caller.bytes(*address, length.min(room))?);
+            data.extend(self.caller.bytes(address, length.min(room))?);
         }
         Ok(data)
     }
@@ -225,42 +325,25 @@ impl Sender<'_> {
         Ok(found)
     }
 
-    /// Sends one message, and says how much of it. `None` where that would have to wait.
-    fn send(&self, message: &Message, flags: i32) -> Result<Option<usize>, Errno> {
-        let address = message.address.as_ref().filter(|_| !self.is_stream);
-        if address.is_some() && self.patience == Patience::None {
-            return Ok(None);
-        }
-        let mut flags = SendFlags::from_bits_retain(flags.cast_unsigned()) | SendFlags::NOSIGNAL;
-        let waits = is_blocking(self.socket)? && !flags.contains(SendFlags::DONTWAIT);
-        if self.patience == Patience::None {
-            flags |= SendFlags::DONTWAIT;
-        }
-        self.caller.confirm()?;
-        match self.dispatch(message, address.map(Vec::as_slice), flags) {
-            Err(Errno::AGAIN) if waits => Ok(None),
-            other => other.map(Some),
-        }
-    }
-
     fn dispatch(
         &self,
-        message: &Message,
+        data: &[u8],
+        descriptors: &[OwnedFd],
         address: Option<&[u8]>,
         flags: SendFlags,
     ) -> Result<usize, Errno> {
-        let descriptors: Vec<BorrowedFd<'_>> =
-            message.descriptors.iter().map(AsFd::as_fd).collect();
+        let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
         let ancillary = SendAncillaryMessage::ScmRights(&descriptors);
         let mut space = vec![MaybeUninit::uninit(); ancillary.size()];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !control.push(ancillary) {
             return Err(Errno::INVAL);
         }
-        let data = [IoSlice::new(&message.data)];
+        let part = [IoSlice::new(data)];
         let Some(bytes) = address else {
-            return sendmsg(self.socket, &data, &mut control, flags);
+            return sendmsg(self.socket, &part, &mut control, flags);
         };
+        claim_datagrams(self.socket, self.reach)?;
         let purpose = Purpose::Send;
         let (reach, watch) = (self.reach, self.watch);
         match destination(self.caller, self.socket, bytes, purpose, reach, watch)? {
@@ -269,7 +352,7 @@ impl Sender<'_> {
                     for_socket(self.socket, std::net::SocketAddr::new(*address, route.port))
                 });
                 let first = first.ok_or(Errno::NETUNREACH)?;
-                let sent = sendmsg_addr(self.socket, &first, &data, &mut control, flags)?;
+                let sent = sendmsg_addr(self.socket, &first, &part, &mut control, flags)?;
                 if let Some(label) = route.label {
                     watch.reach_host(label);
                 }
@@ -277,21 +360,21 @@ impl Sender<'_> {
             }
             Destination::NameServer(server) => {
                 let server = for_socket(self.socket, server).ok_or(Errno::NETUNREACH)?;
-                sendmsg_addr(self.socket, &server, &data, &mut control, flags)
+                sendmsg_addr(self.socket, &server, &part, &mut control, flags)
             }
             Destination::File(file) => sendmsg_addr(
                 self.socket,
                 &unix_address(&file)?,
-                &data,
+                &part,
                 &mut control,
                 flags,
             ),
             Destination::Abstract(name) => {
                 let address = SocketAddrUnix::new_abstract_name(&name)?;
-                sendmsg_addr(self.socket, &address, &data, &mut control, flags)
+                sendmsg_addr(self.socket, &address, &part, &mut control, flags)
             }
-            Destination::Netlink if only_asks(self.socket, &message.data) => {
-                sendmsg(self.socket, &data, &mut control, flags)
+            Destination::Netlink if only_asks(self.socket, data) => {
+                sendmsg(self.socket, &part, &mut control, flags)
             }
             Destination::Netlink => Err(Errno::PERM),
             Destination::Unspecified => Err(Errno::DESTADDRREQ),
@@ -300,7 +383,7 @@ impl Sender<'_> {
 }
 
 /// Whether a message to the kernel's tables asks, and changes nothing: every fourth kind does.
-fn only_asks(socket: &OwnedFd, data: &[u8]) -> bool {
+fn only_asks(socket: impl AsFd, data: &[u8]) -> bool {
     const FIRST_KIND: u16 = 16;
     const HEAD: usize = 16;
     if socket_domain(socket) != Ok(AddressFamily::NETLINK) {

@@ -1,7 +1,10 @@
-//! Which sockets of this machine listen where, as the kernel lists them.
+//! Which sockets of this machine answer where, as the kernel lists them (`sock_diag`).
+//!
+//! A socket is known by its cookie, a number of 64 bits that no other socket ever gets. Inodes are
+//! not good enough: they come round again, and files have them too.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
 
 use rustix::fs::Dev;
 use rustix::io::Errno;
@@ -18,70 +21,6 @@ pub(super) enum Transport {
     Udp,
 }
 
-/// The state of a TCP socket that listens, and of a UDP socket that is bound to no other one.
-const LISTENING: &str = "0A";
-const BOUND: &str = "07";
-
-/// The inodes of the sockets that answer at this address of this machine.
-pub(super) fn listeners(transport: Transport, address: IpAddr, port: u16) -> Vec<u64> {
-    let (tables, state) = match transport {
-        Transport::Tcp => (["/proc/net/tcp", "/proc/net/tcp6"], LISTENING),
-        Transport::Udp => (["/proc/net/udp", "/proc/net/udp6"], BOUND),
-    };
-    let mut found = Vec::new();
-    for table in tables {
-        let text = fs::read_to_string(table).unwrap_or_default();
-        let rows = text.lines().skip(1).filter_map(row);
-        found.extend(
-            rows.filter(|row| row.state == state && row.port == port)
-                .filter(|row| answers(row.address, address))
-                .map(|row| row.inode),
-        );
-    }
-    found
-}
-
-struct Row<'a> {
-    address: IpAddr,
-    port: u16,
-    state: &'a str,
-    inode: u64,
-}
-
-/// A line such as `0: 0100007F:1F90 00000000:0000 0A … 29199 …`.
-fn row(line: &str) -> Option<Row<'_>> {
-    let mut fields = line.split_ascii_whitespace();
-    let (address, port) = fields.nth(1)?.split_once(':')?;
-    let state = fields.nth(1)?;
-    let inode = fields.nth(5)?.parse().ok()?;
-    Some(Row {
-        address: hexadecimal(address)?,
-        port: u16::from_str_radix(port, 16).ok()?,
-        state,
-        inode,
-    })
-}
-
-/// An address as the kernel prints it: words of 32 bits, each in the order of this machine.
-fn hexadecimal(text: &str) -> Option<IpAddr> {
-    let mut bytes = Vec::new();
-    for word in text.as_bytes().chunks(8) {
-        let word = std::str::from_utf8(word).ok()?;
-        bytes.extend(u32::from_str_radix(word, 16).ok()?.to_ne_bytes());
-    }
-    if let Ok(four) = <[u8; 4]>::try_from(bytes.as_slice()) {
-        return Some(IpAddr::V4(Ipv4Addr::from(four)));
-    }
-    let six = <[u8; 16]>::try_from(bytes.as_slice()).ok()?;
-    Some(IpAddr::V6(Ipv6Addr::from(six)))
-}
-
-/// Whether a socket that is bound to one address answers at another.
-fn answers(bound: IpAddr, wanted: IpAddr) -> bool {
-    // Connecting to no address means this machine.
-    bound.is_unspecified() || unfold(bound) == unfold(wanted) || wanted.is_unspecified()
-}
-
 /// Where a Unix socket is bound.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UnixPlace<'a> {
@@ -91,36 +30,135 @@ pub(super) enum UnixPlace<'a> {
     Name(&'a [u8]),
 }
 
-// What is asked of `sock_diag`, as its header has it.
+// What the kernel is asked, and what it answers.
 const BY_FAMILY: u16 = 20;
 const DUMP: u16 = 0x301;
 const END: u16 = 3;
+const HEADER: usize = 16;
 const SHOW_NAME_AND_FILE: u32 = 3;
 const ATTRIBUTE_NAME: u16 = 0;
 const ATTRIBUTE_FILE: u16 = 1;
-const HEADER: usize = 16;
 
-/// The inodes of the Unix sockets that are bound there. Of several processes that share one,
+/// The state of a socket that takes connections.
+const LISTENING: u8 = 10;
+const DATAGRAM: u8 = 2;
+
+/// The cookies of the sockets that answer at this address of this machine.
+pub(super) fn listeners(
+    transport: Transport,
+    address: IpAddr,
+    port: u16,
+) -> Result<Vec<u64>, Errno> {
+    let (protocol, states) = match transport {
+        Transport::Tcp => (libc::IPPROTO_TCP, 1 << LISTENING),
+        // One that is connected takes what comes from where it is connected to.
+        Transport::Udp => (libc::IPPROTO_UDP, u32::MAX),
+    };
+    let mut found = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let [family, protocol] = [family, protocol].map(|it| u8::try_from(it).unwrap_or(0));
+        let mut request = vec![family, protocol, 0, 0];
+        request.extend(states.to_ne_bytes());
+        request.extend([0; 48]);
+        dump(&request, |body| {
+            let socket = InternetSocket::read(body);
+            let answers = socket.filter(|it| it.port == port && it.answers(address));
+            found.extend(answers.map(|it| it.cookie));
+        })?;
+    }
+    Ok(found)
+}
+
+struct InternetSocket {
+    address: IpAddr,
+    port: u16,
+    cookie: u64,
+}
+
+impl InternetSocket {
+    /// `struct inet_diag_msg`
+    fn read(body: &[u8]) -> Option<Self> {
+        let address: [u8; 16] = body.get(8..24)?.try_into().ok()?;
+        let address = match i32::from(*body.first()?) {
+            libc::AF_INET => {
+                let [a, b, c, d, ..] = address;
+                IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+            }
+            _ => IpAddr::V6(Ipv6Addr::from(address)),
+        };
+        Some(Self {
+            address,
+            port: u16::from_be_bytes(body.get(4..6)?.try_into().ok()?),
+            cookie: long(body.get(44..)?)?,
+        })
+    }
+
+    /// Connecting to no address means this machine.
+    fn answers(&self, wanted: IpAddr) -> bool {
+        let bound = unfold(self.address);
+        bound.is_unspecified() || bound == unfold(wanted) || wanted.is_unspecified()
+    }
+}
+
+/// The cookies of the Unix sockets that answer there. Of several processes that share one,
 /// each has a copy of the same.
 pub(super) fn unix_listeners(place: UnixPlace<'_>) -> Result<Vec<u64>, Errno> {
-    let socket = socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC,
-        Some(netlink::SOCK_DIAG),
-    )?;
-    let mut request = Vec::new();
-    request.extend(40_u32.to_ne_bytes());
-    request.extend(BY_FAMILY.to_ne_bytes());
-    request.extend(DUMP.to_ne_bytes());
-    request.extend([0; 8]);
-    request.extend([libc::AF_UNIX as u8, 0, 0, 0]);
+    let mut request = vec![u8::try_from(libc::AF_UNIX).unwrap_or(0), 0, 0, 0];
     request.extend(u32::MAX.to_ne_bytes());
     request.extend(0_u32.to_ne_bytes());
     request.extend(SHOW_NAME_AND_FILE.to_ne_bytes());
     request.extend(u64::MAX.to_ne_bytes());
-    send(&socket, &request, SendFlags::empty())?;
     let mut found = Vec::new();
+    dump(&request, |body| found.extend(bound_at(body, place)))?;
+    Ok(found)
+}
+
+/// The cookie of the socket, if it answers there: `struct unix_diag_msg` and its attributes.
+fn bound_at(body: &[u8], place: UnixPlace<'_>) -> Option<u64> {
+    let (kind, state) = (*body.get(1)?, *body.get(2)?);
+    // What a listening socket has accepted has the same name.
+    let answers = match kind {
+        DATAGRAM => true,
+        _ => state == LISTENING,
+    };
+    let cookie = long(body.get(8..)?)?;
+    let mut rest = body.get(16..)?;
+    while let Some(length) = rest.get(..2) {
+        let length = usize::from(u16::from_ne_bytes(length.try_into().ok()?));
+        let kind = u16::from_ne_bytes(rest.get(2..4)?.try_into().ok()?);
+        let value = rest.get(4..length)?;
+        let is_there = match (kind, place) {
+            (ATTRIBUTE_NAME, UnixPlace::Name(name)) => value == name,
+            (ATTRIBUTE_FILE, UnixPlace::File(device, file)) => is_file(value, device, file)?,
+            _ => false,
+        };
+        if is_there {
+            return answers.then_some(cookie);
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    None
+}
+
+/// The kernel tells the low half of the inode, and the device in its own form.
+fn is_file(value: &[u8], device: Dev, file: u64) -> Option<bool> {
+    let (inode, found) = (number(value)?, number(value.get(4..)?)?);
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let is_device = (found >> 20, found & 0xf_ffff) == (major, minor);
+    Some(is_device && u64::from(inode) == file & u64::from(u32::MAX))
+}
+
+/// Asks for a list, and hands each part of it over.
+fn dump(request: &[u8], mut take: impl FnMut(&[u8])) -> Result<(), Errno> {
+    let socket = diagnostics()?;
+    let length = u32::try_from(HEADER + request.len()).map_err(|_| Errno::INVAL)?;
+    let mut message = Vec::new();
+    message.extend(length.to_ne_bytes());
+    message.extend(BY_FAMILY.to_ne_bytes());
+    message.extend(DUMP.to_ne_bytes());
+    message.extend([0; 8]);
+    message.extend(request);
+    send(&socket, &message, SendFlags::empty())?;
     let mut buffer = vec![0; 1 << 16];
     loop {
         let (_, length) = recv(&socket, &mut *buffer, RecvFlags::empty())?;
@@ -128,10 +166,10 @@ pub(super) fn unix_listeners(place: UnixPlace<'_>) -> Result<Vec<u64>, Errno> {
         if rest.is_empty() {
             return Err(Errno::PROTO);
         }
-        while let Some((kind, body, after)) = message(rest) {
+        while let Some((kind, body, after)) = part(rest) {
             match kind {
-                BY_FAMILY => found.extend(bound_at(body, place)),
-                END => return Ok(found),
+                BY_FAMILY => take(body),
+                END => return Ok(()),
                 _ => return Err(Errno::PROTO),
             }
             rest = after;
@@ -139,8 +177,17 @@ pub(super) fn unix_listeners(place: UnixPlace<'_>) -> Result<Vec<u64>, Errno> {
     }
 }
 
+fn diagnostics() -> Result<OwnedFd, Errno> {
+    socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        Some(netlink::SOCK_DIAG),
+    )
+}
+
 /// The kind and the body of the first message, and what follows it.
-fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+fn part(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(number(bytes)?).ok()?;
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
     let body = bytes.get(HEADER..length)?;
@@ -152,66 +199,44 @@ fn number(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))
 }
 
-/// The inode of the socket, if it is bound there.
-fn bound_at(body: &[u8], place: UnixPlace<'_>) -> Option<u64> {
-    let inode = number(body.get(4..)?)?;
-    let mut rest = body.get(16..)?;
-    while let Some(length) = rest.get(..2) {
-        let length = usize::from(u16::from_ne_bytes(length.try_into().ok()?));
-        let kind = u16::from_ne_bytes(rest.get(2..4)?.try_into().ok()?);
-        let value = rest.get(4..length)?;
-        let is_it = match (kind, place) {
-            (ATTRIBUTE_NAME, UnixPlace::Name(name)) => value == name,
-            (ATTRIBUTE_FILE, UnixPlace::File(device, file)) => {
-                // The kernel tells the low half of the inode, and the device in its own form.
-                let major = u64::from(number(value.get(4..)?)? >> 20);
-                let minor = u64::from(number(value.get(4..)?)? & 0xf_ffff);
-                let same = (major, minor)
-                    == (
-                        u64::from(rustix::fs::major(device)),
-                        u64::from(rustix::fs::minor(device)),
-                    );
-                same && u64::from(number(value)?) == file & u64::from(u32::MAX)
-            }
-            _ => false,
-        };
-        if is_it {
-            return Some(inode.into());
-        }
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    None
+fn long(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, UdpSocket};
-    use std::os::fd::AsFd;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::fs::MetadataExt;
-    use std::os::unix::net::{SocketAddr, UnixListener};
+    use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+    use rustix::net::sockopt::socket_cookie;
 
     use super::*;
-
-    fn inode(socket: impl AsFd) -> u64 {
-        rustix::fs::fstat(socket).unwrap().st_ino
-    }
 
     #[test]
     fn fe_10_sockets_that_listen_on_this_machine_are_found() {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
-        let here = "127.0.0.1".parse().unwrap();
-        assert_eq!(listeners(Transport::Tcp, here, port), [inode(&tcp)]);
-        let folded = "::ffff:127.0.0.1".parse().unwrap();
-        assert_eq!(listeners(Transport::Tcp, folded, port), [inode(&tcp)]);
-        let elsewhere = "127.0.0.2".parse().unwrap();
-        assert_eq!(listeners(Transport::Tcp, elsewhere, port), [0; 0]);
+        let cookie = socket_cookie(&tcp).unwrap();
+        let found = |transport, address: &str, port| {
+            listeners(transport, address.parse().unwrap(), port).unwrap()
+        };
+        assert_eq!(found(Transport::Tcp, "127.0.0.1", port), [cookie]);
+        assert_eq!(found(Transport::Tcp, "::ffff:127.0.0.1", port), [cookie]);
+        assert_eq!(found(Transport::Tcp, "127.0.0.2", port), [0; 0]);
+        // What it has accepted is bound there, and takes no connections.
+        let _client = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
+        let _accepted = tcp.accept().unwrap();
+        assert_eq!(found(Transport::Tcp, "127.0.0.1", port), [cookie]);
 
         let udp = UdpSocket::bind("0.0.0.0:0").unwrap();
         let port = udp.local_addr().unwrap().port();
-        assert_eq!(listeners(Transport::Udp, here, port), [inode(&udp)]);
-        assert_eq!(listeners(Transport::Tcp, here, port), [0; 0]);
+        let cookie = socket_cookie(&udp).unwrap();
+        assert_eq!(found(Transport::Udp, "127.0.0.1", port), [cookie]);
+        udp.connect("127.0.0.1:9").unwrap();
+        assert_eq!(found(Transport::Udp, "127.0.0.1", port), [cookie]);
+        assert_eq!(found(Transport::Tcp, "127.0.0.1", port), [0; 0]);
     }
 
     #[test]
@@ -220,17 +245,21 @@ mod tests {
         let path = place.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
         let file = std::fs::metadata(&path).unwrap();
+        let cookie = socket_cookie(&listener).unwrap();
         let place = UnixPlace::File(file.dev(), file.ino());
-        assert_eq!(unix_listeners(place).unwrap(), [inode(&listener)]);
+        assert_eq!(unix_listeners(place).unwrap(), [cookie]);
+        let _client = UnixStream::connect(&path).unwrap();
+        let _accepted = listener.accept().unwrap();
+        assert_eq!(unix_listeners(place).unwrap(), [cookie]);
         let other = UnixPlace::File(file.dev(), file.ino() + 1);
         assert_eq!(unix_listeners(other).unwrap(), [0; 0]);
 
-        let name = format!("fe-13-{}", inode(&listener));
+        let name = format!("fe-13-{cookie}");
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let listener = UnixListener::bind_addr(&address).unwrap();
         let mut wanted = vec![0];
         wanted.extend(name.as_bytes());
         let found = unix_listeners(UnixPlace::Name(&wanted)).unwrap();
-        assert_eq!(found, [inode(&listener)]);
+        assert_eq!(found, [socket_cookie(&listener).unwrap()]);
     }
 }

@@ -41,9 +41,12 @@ impl NameArgument {
 /// The names that a call writes. `None` for one that is no such call.
 pub(super) fn names(caller: &Caller<'_>) -> Option<Vec<NameArgument>> {
     let flags = |index: usize| caller.int(index);
-    let opened = |flags: i32| match flags & (libc::O_NOFOLLOW | libc::O_EXCL) != 0 {
-        true => Follow::No,
-        false => Follow::Yes,
+    let opened = |flags: i32| {
+        let is_made = flags & (libc::O_EXCL | libc::O_CREAT) == libc::O_EXCL | libc::O_CREAT;
+        match is_made || flags & libc::O_NOFOLLOW != 0 {
+            true => Follow::No,
+            false => Follow::Yes,
+        }
     };
     Some(match caller.notification.call() {
         libc::SYS_openat => vec![NameArgument::at(0, 1, opened(flags(2)))],
@@ -124,12 +127,13 @@ pub(super) fn record(
     let mut paths = Vec::new();
     for name in names {
         let directory = name.directory.map_or(libc::AT_FDCWD, |it| caller.int(it));
-        let path = caller.path(caller.argument(name.text));
-        let path = path.and_then(|path| match is_nothing(&path) {
-            true => Err(Errno::FAULT),
-            false => real_path(caller, known, directory, &path, name.follow),
-        });
-        match path {
+        let path = match caller.path(caller.argument(name.text)) {
+            Ok(path) if is_nothing(&path) => continue,
+            Ok(path) => path,
+            // What we cannot read the kernel might, so it does not get it.
+            Err(error) => return Answer::Fail(error),
+        };
+        match real_path(caller, known, directory, &path, name.follow) {
             Ok(path) => paths.push(path),
             Err(error) if fails_alike(error) => {}
             Err(_) => watch.lose_track(),
@@ -152,13 +156,7 @@ pub(super) fn record(
 fn fails_alike(error: Errno) -> bool {
     matches!(
         error,
-        Errno::FAULT
-            | Errno::NAMETOOLONG
-            | Errno::NOENT
-            | Errno::NOTDIR
-            | Errno::LOOP
-            | Errno::BADF
-            | Errno::ACCESS
+        Errno::NOENT | Errno::NOTDIR | Errno::BADF | Errno::ACCESS
     )
 }
 

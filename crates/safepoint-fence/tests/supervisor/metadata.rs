@@ -155,3 +155,14 @@ os.fchmod(os.memfd_create('m'), 0o600)
     )
     .succeeded();
 }
+
+#[test]
+fn fe_14_devices_and_the_supervisors_own_descriptors_stay_as_they_are() {
+    let room = Room::new();
+    let before = fs::metadata("/dev/null").unwrap().mode();
+    room.shell("chmod 600 /dev/null").failed();
+    assert_eq!(fs::metadata("/dev/null").unwrap().mode(), before);
+    // A link to what a process finds itself by is not followed to places of the supervisor.
+    std::os::unix::fs::symlink("/proc/self/fd/4", room.path("work/four")).unwrap();
+    room.shell("exec 4< file; chmod 600 four").failed();
+}

@@ -259,3 +259,115 @@ fn fe_10_a_connection_that_nobody_takes_fails_as_without_a_fence() {
     assert!(ran.talk().contains("Connection refused"), "{}", ran.talk());
     assert!(ran.seen.refused.is_empty());
 }
+
+#[test]
+fn fe_10_a_file_does_not_pass_for_a_socket_of_the_session() {
+    // Numbers of files and of sockets come from the same place: a file is never the session's socket.
+    let room = Room::new();
+    let ran = room.python(
+        "import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+for number in [os.memfd_create('m'), os.open('file', os.O_RDONLY), os.pipe()[0]]:
+    for call in [lambda: libc.bind(number, b'\\2\\0' + bytes(14), 16), lambda: libc.listen(number, 1)]:
+        print(call(), errno.errorcode[ctypes.get_errno()])
+",
+    );
+    assert_eq!(ran.succeeded().talk(), "-1 ENOTSOCK\n".repeat(6));
+    assert!(!room.path("registry/session").exists());
+}
+
+#[test]
+fn fe_10_options_that_send_elsewhere_are_closed() {
+    let room = Room::new();
+    let ran = room.python(
+        "import socket, struct
+six = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+route = struct.pack('BBBBBBH', 0, 4, 4, 1, 1, 0, 0) + bytes(32)
+for level, name in [(41, 57), (41, 5), (41, 6), (0, 4), (1, 60), (1, 25), (1, 62)]:
+    try:
+        six.setsockopt(level, name, route)
+        print('open', level, name)
+    except PermissionError:
+        print('closed')
+",
+    );
+    assert_eq!(ran.succeeded().talk(), "closed\n".repeat(7));
+}
+
+#[test]
+fn fe_10_answers_over_udp_reach_who_has_asked() {
+    let room = Room::new();
+    let ran = room.python(
+        "import socket
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(('127.0.0.1', 0))
+for connects in [False, True]:
+    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    if connects:
+        client.connect(server.getsockname())
+        client.send(b'ask')
+    else:
+        client.sendto(b'ask', server.getsockname())
+    data, address = server.recvfrom(9)
+    server.sendto(b'answer', address)
+    client.settimeout(5)
+    print(client.recv(9))
+",
+    );
+    assert_eq!(ran.succeeded().talk(), "b'answer'\n".repeat(2));
+}
+
+#[test]
+fn fe_10_a_connection_that_waits_ends_with_who_asked_for_it() {
+    let room = Room::new();
+    // A server that takes nobody: the second client waits for its place.
+    let ran = room.python(
+        "import os, signal, socket, time
+server = socket.socket(socket.AF_UNIX)
+server.bind('s')
+server.listen(0)
+first = socket.socket(socket.AF_UNIX)
+first.connect('s')
+child = os.fork()
+if child == 0:
+    socket.socket(socket.AF_UNIX).connect('s')
+    os._exit(0)
+class Told(Exception):
+    pass
+def tell(*_):
+    raise Told
+signal.signal(signal.SIGALRM, tell)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    socket.socket(socket.AF_UNIX).connect('s')
+    print('connected')
+except Told:
+    print('interrupted')
+os.kill(child, signal.SIGKILL)
+print(os.waitpid(child, 0)[1])
+",
+    );
+    assert_eq!(ran.succeeded().talk(), "interrupted\n9\n");
+}
+
+#[test]
+fn fe_10_what_is_sent_at_once_by_several_threads_arrives_whole() {
+    let room = Room::new();
+    let ran = room.python(
+        "import os, socket, threading
+one, other = socket.socketpair()
+data = os.urandom(3 << 20)
+got = bytearray()
+def take():
+    while part := other.recv(1 << 16):
+        got.extend(part)
+thread = threading.Thread(target=take)
+thread.start()
+print(one.sendmsg([data[:5], data[5:]]) == len(data))
+one.close()
+thread.join()
+print(got == data)
+",
+    );
+    assert_eq!(ran.succeeded().talk(), "True\nTrue\n");
+}

@@ -122,3 +122,24 @@ assert got == big + b'end'
     assert!(ran.seen.refused.is_empty(), "{:?}", ran.seen.refused);
     assert!(ran.seen.written.paths.contains(&room.path("work/own.sock")));
 }
+
+#[test]
+fn fe_10_a_server_with_a_path_has_several_clients_at_once() {
+    let room = Room::new();
+    let ran = room.python(
+        "import socket
+server = socket.socket(socket.AF_UNIX)
+server.bind('own.sock')
+server.listen()
+held = []
+for number in range(3):
+    client = socket.socket(socket.AF_UNIX)
+    client.connect('own.sock')
+    held += [client, server.accept()]
+print(len(held))
+",
+    );
+    let ran = ran.succeeded();
+    assert_eq!(ran.talk(), "6\n");
+    assert!(ran.seen.refused.is_empty());
+}

@@ -100,3 +100,43 @@ fn fe_01_nothing_is_written_before_it_may_be() {
     assert_eq!(fs::read_dir(room.path("work/deep")).unwrap().count(), 0);
     assert!(room.path("work/ok").exists() && room.path("work/file").exists());
 }
+
+#[test]
+fn fe_33_a_path_that_is_hard_to_follow_is_recorded_or_said_to_be_missing() {
+    for (script, is_known) in [
+        // Without `O_CREAT`, `O_EXCL` follows a link.
+        (
+            "import os; os.symlink('file', 'l'); os.close(os.open('l', os.O_WRONLY | os.O_EXCL))",
+            true,
+        ),
+        ("open('//proc/self/cwd/file', 'w')", true),
+        ("open('/proc//self/./cwd/deep/../file', 'w')", true),
+        // Links to what a process finds itself by lead us elsewhere.
+        (
+            "import os; os.symlink('/proc/self', 'me'); open('me/cwd/file', 'w')",
+            false,
+        ),
+        (
+            "import os; os.symlink('file', 'l0'); [os.symlink('l%d' % i, 'l%d' % (i + 1)) for i in range(30)]; open('l30', 'w')",
+            true,
+        ),
+        ("open('./' * 2040 + 'file', 'w')", true),
+        // No supervisor of a workspace that cannot be reached from above.
+        (
+            "import os; os.chdir('deep'); os.symlink('../file', 'f'); os.chmod('..', 0o300); open('f', 'w')",
+            true,
+        ),
+    ] {
+        let room = Room::new();
+        let seen = room.python(script).succeeded().seen;
+        let is_recorded = seen.written.paths.contains(&room.path("work/file"));
+        assert!(
+            is_recorded || !seen.written.is_complete,
+            "{script}: {seen:?}"
+        );
+        assert_eq!(is_recorded, is_known, "{script}: {seen:?}");
+        std::os::unix::fs::symlink("x", room.path("work/y")).unwrap();
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(room.path("work"), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+}

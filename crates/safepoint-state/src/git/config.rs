@@ -24,6 +24,28 @@ pub(super) fn value(text: &str, section: &str, key: &str) -> Option<String> {
     found
 }
 
+/// All values of `key` in the subsections of `section`. Both names are given in lower case.
+pub(super) fn values_of_subsections(text: &str, section: &str, key: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut rest = line.trim();
+        if let Some(header) = rest.strip_prefix('[') {
+            let (name, after) = header.split_once(']').unwrap_or((header, ""));
+            let name = name.split_once(char::is_whitespace);
+            inside = name.is_some_and(|(name, _)| name.eq_ignore_ascii_case(section));
+            rest = after.trim();
+        }
+        if let Some((name, written)) = rest.split_once('=')
+            && inside
+            && name.trim().eq_ignore_ascii_case(key)
+        {
+            found.push(unquoted(written));
+        }
+    }
+    found
+}
+
 /// Whether `section.key` is switched on in `text`.
 pub(super) fn is_on(text: &str, section: &str, key: &str) -> bool {
     value(text, section, key).is_some_and(|value| {
@@ -51,7 +73,7 @@ fn unquoted(written: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_on, value};
+    use super::{is_on, value, values_of_subsections};
 
     #[test]
     fn the_last_value_of_the_right_section_counts() {
@@ -60,6 +82,13 @@ mod tests {
         assert!(is_on(text, "core", "bare"));
         assert!(is_on("[core]\nbare\n", "core", "bare"));
         assert!(!is_on("[x]\nbare=true\n", "core", "bare"));
+    }
+
+    #[test]
+    fn fe_11_values_of_subsections_are_found_in_each_of_them() {
+        let text = "[remote]\nurl = none\n[Remote \"a\"]\n\tURL = one ; x\n[core]\nurl = no\n\
+                    [remote \"b]\"] \n url = \"two\"\n pushurl = no\n";
+        assert_eq!(values_of_subsections(text, "remote", "url"), ["one", "two"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod error;
 mod import;
 pub(crate) mod index;
 mod layout;
+mod remotes;
 mod repository;
 mod runner;
 mod settings;
@@ -22,5 +23,6 @@ mod status;
 
 pub use error::GitError;
 pub use layout::linked_places;
+pub use remotes::remote_hosts;
 pub use repository::{Head, Repository};
 pub use runner::Git;

@@ -5,6 +5,7 @@ use safepoint_model::ActionId;
 use super::journal::{self, PathText};
 use super::{Goal, Journal, Mutating, Phase, Told, describe};
 use crate::StateError;
+use crate::identity::Marks;
 use crate::scope::Scope;
 use crate::snapshot::{Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
@@ -33,6 +34,7 @@ impl State {
             format: journal::FORMAT,
             phase: Phase::Staging,
             workspace: PathText::of(&workspace.root),
+            directory: Marks::of(&workspace.root),
             patterns: workspace.rules.patterns().clone(),
             providers: workspace.providers.clone(),
             scope: scope.to_stored(),
@@ -64,6 +66,7 @@ impl State {
             format: journal::FORMAT,
             phase: Phase::Staging,
             workspace: PathText::of(&workspace.root),
+            directory: Marks::of(&workspace.root),
             patterns: workspace.rules.patterns().clone(),
             providers: workspace.providers.clone(),
             scope: scope.to_stored(),

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::StateError;
 use crate::around::Errand;
+use crate::identity::Marks;
+use crate::moved::is_bare;
 use crate::part::Provider;
 use crate::scan::Patterns;
 use crate::scope::Scope;
@@ -32,6 +34,9 @@ pub(crate) struct Journal {
     pub(crate) format: u32,
     pub(crate) phase: Phase,
     pub(crate) workspace: PathText,
+    /// Which directory that was, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<Marks>,
     pub(crate) patterns: Patterns,
     /// The commands that own states.
     #[serde(default)]
@@ -103,6 +108,17 @@ pub(crate) enum Extent {
 
 pub(crate) const FORMAT: u32 = 2;
 
+/// What stands where a going back was cut off.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// The same directory, as far as that is known.
+    Same,
+    /// None, or an empty one.
+    Gone,
+    /// Another one.
+    Another,
+}
+
 /// A path with any bytes in it, as JSON can hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PathText(Vec<u8>);
@@ -153,6 +169,27 @@ impl Journal {
     pub(crate) fn advance(mut self, phase: Phase, directory: &Path) -> Result<(), StateError> {
         self.phase = phase;
         self.write(directory)
+    }
+
+    /// What stands where it was begun.
+    pub(crate) fn ground(&self) -> Ground {
+        let Some(then) = &self.directory else {
+            return Ground::Same;
+        };
+        let root = self.workspace.to_path();
+        match Marks::of(&root) {
+            Some(now) if then.is_same(&now) => Ground::Same,
+            Some(_) if !is_bare(&root) => Ground::Another,
+            Some(_) | None => Ground::Gone,
+        }
+    }
+
+    /// Gives the path of its workspace to another directory, and leaves it for later.
+    pub(crate) fn set_aside(&self, path: &Path, directory: &Path) -> Result<(), StateError> {
+        let name = format!("{}-{}.json", key(&self.workspace.to_path()), self.action);
+        let text = std::fs::read(path).map_err(|error| StateError::file("read", path, error))?;
+        durable::write(&directory.join(name), &text, Access::Private)?;
+        Ok(durable::remove(path)?)
     }
 
     /// Takes it away: all is done.

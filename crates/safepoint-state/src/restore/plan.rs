@@ -137,6 +137,8 @@ impl Plan {
             }
             kept.push(note);
         };
+        // Directories that stay, each with what it holds.
+        let mut outermost: Vec<(TreePath, &TreePath)> = Vec::new();
         let files: Vec<Change> = files
             .into_iter()
             .filter(|change| {
@@ -170,11 +172,18 @@ impl Plan {
                 match omitted.iter().chain(&left_out_then).find(inside) {
                     Some(inside) => {
                         incomplete |= change.to.is_some();
-                        let inside = path::display(inside);
-                        stay(
-                            change,
-                            format!("it holds `{inside}`, which is not captured"),
-                        );
+                        // A directory nested without end would be named at each level.
+                        let is_told = outermost.iter().any(|(outer, held)| {
+                            path::is_within(&change.path, outer) && *held == inside
+                        });
+                        if !is_told || change.to.is_some() {
+                            outermost.push((change.path.clone(), inside));
+                            let inside = path::display(inside);
+                            stay(
+                                change,
+                                format!("it holds `{inside}`, which is not captured"),
+                            );
+                        }
                         false
                     }
                     None => true,

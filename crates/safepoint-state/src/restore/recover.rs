@@ -7,9 +7,10 @@ use safepoint_trail::Kind;
 
 use super::back::within;
 use super::beginning::workspace_of;
-use super::journal::{Extent, Journal, Mutating, Phase, directory as journals};
+use super::journal::{Extent, Ground, Journal, Mutating, PathText, Phase, directory as journals};
 use super::stage;
 use crate::StateError;
+use crate::identity::Marks;
 use crate::lock::{self, Hold};
 use crate::mutate::Back;
 use crate::objects::Objects;
@@ -54,6 +55,8 @@ pub enum Remedy {
     TakeBack,
     /// Of a command nobody can say what it did: it is ended, and recorded as unknown.
     Record,
+    /// Nothing, since its directory is no longer there: it was moved or deleted.
+    Elsewhere,
 }
 
 /// What became of a going back that was cut off.
@@ -65,6 +68,8 @@ pub enum End {
     WithoutSecrets,
     /// Nothing had been touched, and it was dropped.
     Dropped,
+    /// It waits, since its directory was moved or deleted.
+    Elsewhere,
     /// What had been done was taken back.
     TakenBack,
     /// The same, because somebody changed these since. They were left as they are.
@@ -92,12 +97,13 @@ impl State {
             let held = lock::try_take(&self.lock_path(&root)?, Hold::Alone)?;
             if held.is_some() && path.exists() {
                 unfinished.push(Unfinished {
-                    workspace: root,
                     remedy: match &journal.mutating {
+                        _ if journal.ground() != Ground::Same => Remedy::Elsewhere,
                         Some(it) if it.extent == Extent::Unknown => Remedy::Record,
                         _ if journal.is_of_change() => Remedy::TakeBack,
                         _ => Remedy::Finish,
                     },
+                    workspace: root,
                     summary: journal.summary,
                 });
             }
@@ -106,7 +112,15 @@ impl State {
     }
 
     /// Ends whatever was cut off by a crash. Others that are still at work are left alone.
+    /// What was cut off in a directory that is no longer there waits for it.
     pub fn recover(&self) -> Result<Vec<Recovered>, StateError> {
+        self.recover_for(None)
+    }
+
+    /// The same for whoever works at the path `wanted`: what was cut off in a directory that was
+    /// deleted there went with it, and what was cut off in one before the present one is set
+    /// aside.
+    pub(crate) fn recover_for(&self, wanted: Option<&Path>) -> Result<Vec<Recovered>, StateError> {
         let mut recovered = Vec::new();
         for path in Journal::all(&self.journal_directory())? {
             let Ok(journal) = Journal::read(&path) else {
@@ -126,6 +140,33 @@ impl State {
             };
             if !path.exists() {
                 continue;
+            }
+            let journals = self.journal_directory();
+            let is_wanted = wanted == Some(&*root) && path == Journal::path(&journals, &root);
+            match journal.ground() {
+                Ground::Same => {}
+                Ground::Gone if is_wanted => {
+                    let why = "it was cut off, and its directory was deleted since";
+                    self.drop_journal(&journal, why)?;
+                    continue;
+                }
+                Ground::Another if is_wanted => {
+                    journal.set_aside(&path, &journals)?;
+                    continue;
+                }
+                // It was moved, and ended there.
+                _ if self.has_recorded(&journal.action)? => {
+                    durable::remove(&path)?;
+                    continue;
+                }
+                _ => {
+                    recovered.push(Recovered {
+                        workspace: root,
+                        summary: journal.summary,
+                        end: End::Elsewhere,
+                    });
+                    continue;
+                }
             }
             let (workspace, summary) = (root, journal.summary.clone());
             let sealed = !journal.record.sealed.is_empty();
@@ -164,19 +205,7 @@ impl State {
         stage::clear(&root)?;
         hold_git::release(&root);
         if journal.phase == Phase::Staging {
-            if let Some(mutating) = &journal.mutating {
-                let workspace = workspace_of(&journal)?;
-                let why = "it was cut off before it touched anything";
-                let checkpoint = &mutating.checkpoint;
-                self.record_failure(
-                    &workspace,
-                    (&journal.action, &[]),
-                    checkpoint,
-                    why,
-                    Back::Untouched,
-                )?;
-            }
-            journal.remove(&self.journal_directory())?;
+            self.drop_journal(&journal, "it was cut off before it touched anything")?;
             return Ok(Recovered {
                 workspace: root,
                 summary,
@@ -202,6 +231,17 @@ impl State {
             summary,
             end,
         })
+    }
+
+    /// Drops what left nothing behind, and records the failure of a change.
+    fn drop_journal(&self, journal: &Journal, why: &str) -> Result<(), StateError> {
+        if let Some(mutating) = &journal.mutating {
+            let workspace = workspace_of(journal)?;
+            let checkpoint = &mutating.checkpoint;
+            let action = (&journal.action, &[][..]);
+            self.record_failure(&workspace, action, checkpoint, why, Back::Untouched)?;
+        }
+        journal.remove(&self.journal_directory())
     }
 
     /// What becomes of a going back that was cut off in the middle: it goes on, unless
@@ -350,6 +390,33 @@ impl State {
             crate::snapshot::insert_action(writing.sql(), &action, entry.seq)
         })?;
         journal.remove(&self.journal_directory())
+    }
+
+    /// What was cut off in the directory that was at `from` and is at `root` now is ended there
+    /// by whatever writes next.
+    pub(crate) fn move_journals(
+        &self,
+        from: &Path,
+        root: &Path,
+        now: &Marks,
+    ) -> Result<(), StateError> {
+        let journals = self.journal_directory();
+        for path in Journal::all(&journals)? {
+            let Ok(mut journal) = Journal::read(&path) else {
+                continue; // `recover` says what is wrong with it
+            };
+            let is_same = journal.directory.as_ref().is_some_and(|it| it.is_same(now));
+            if !is_same || journal.workspace.to_path() != from || self.is_cut_off(root) {
+                continue;
+            }
+            let Some(_held) = lock::try_take(&self.lock_path(from)?, Hold::Alone)? else {
+                continue; // its owner is at work
+            };
+            journal.workspace = PathText::of(root);
+            journal.write(&journals)?;
+            durable::remove(&path)?;
+        }
+        Ok(())
     }
 
     /// Whether a change has touched anything yet.

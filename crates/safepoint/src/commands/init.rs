@@ -92,6 +92,7 @@ fn adopt(context: &mut Context, from: &Path) -> Result<String, CliError> {
     let workspace = context.workspace()?;
     let mut state = context.state()?;
     state.adopt(&from, &workspace.root)?;
+    context.control()?.move_sessions(&from, &workspace.root)?;
     Ok(from.display().to_string())
 }
 

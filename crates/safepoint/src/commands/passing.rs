@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
 use safepoint_control::pass::{
-    Act, Answer, Denied, Far, HoldWait, Mode, Passage, Proposal, Stdin, session_ended,
+    Act, Answer, DefaultHosts, Denied, Far, HoldWait, Mode, Passage, Proposal, Stdin, session_ended,
 };
 use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{Fence, Listing, NetworkAccess, Supervision, Terminals, default_caches};
@@ -102,6 +102,7 @@ pub(crate) struct Room {
     own: Vec<PathBuf>,
     home: Option<PathBuf>,
     hold_timeout: Span,
+    default_hosts: DefaultHosts,
     fence: Option<Fence>,
     is_within: bool,
     place: Option<WorkspaceId>,
@@ -130,6 +131,7 @@ impl Room {
             place,
             home: crate::world::home_of_user(),
             hold_timeout: context.settings.hold_timeout.value,
+            default_hosts: context.settings.reachable.defaults,
             fence: match flags.no_fence {
                 true => None,
                 false => Some(fence(context, &workspace)),
@@ -172,6 +174,7 @@ impl Room {
             home: self.home.clone(),
             hold_timeout: self.hold_timeout,
             fence: self.fence.clone(),
+            default_hosts: self.default_hosts,
             is_within: self.is_within,
             place: self.place.clone(),
             progress: &self.progress,
@@ -344,6 +347,7 @@ fn supervision(context: &Context) -> Supervision {
         hosts,
         services,
         sockets,
+        defaults: _,
     } = context.settings.reachable.clone();
     Supervision {
         hosts,

@@ -1,12 +1,14 @@
 //! `safepoint trust …`: what is trusted, and how much.
 
 use clap::Subcommand;
-use safepoint_authority::{Boundary, Level, Trust};
-use safepoint_model::{Exit, text};
+use safepoint_authority::{Boundary, Executable, Level, Trust};
+use safepoint_control::Workflow;
+use safepoint_control::pass::program_content;
+use safepoint_model::{Digest, Exit, text};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::operator;
+use super::{operator, run};
 use crate::console::{FAINT, STRONG};
 use crate::context::Context;
 use crate::error::CliError;
@@ -16,13 +18,16 @@ use crate::error::CliError;
 pub(crate) enum Command {
     /// List what is known of boundaries
     List,
-    /// Trust a boundary (a program with the content it has now): `tool:/usr/bin/git`, `path:/srv/site`, `provider:acme`, `workflow:release`
+    /// Trust a boundary (a program or a workflow with the content it has now): `tool:/usr/bin/git`, `path:/srv/site`, `provider:acme`, `workflow:release`
     Grant {
         /// Which one
         boundary: Boundary,
         /// How much
         #[arg(long, value_name = "LEVEL", default_value = "trusted", value_parser = level)]
         level: Level,
+        /// Of a workflow, the SHA-256 digest of its file; without it, the file that `run NAME` runs
+        #[arg(long, value_name = "SHA256")]
+        content: Option<Digest>,
         /// Why
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
@@ -74,15 +79,16 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
         Command::Grant {
             boundary,
             level,
+            content,
             reason,
             who,
         } => {
             operator::refuse_agents(context, &control)?;
+            let content = content_of(context, &boundary, content)?;
             let reason = reason.unwrap_or_else(|| "an operator said so".to_owned());
             let says = format!("trust {boundary} {}", level.as_str());
             let word = operator::word(context, &desk, &who, &says)?;
-            let variables = context.environment.variables();
-            desk.grant(boundary, level, &reason, &word, &variables)?
+            desk.grant(boundary, level, &reason, &content, &word)?
         }
         Command::Revoke {
             boundary,
@@ -98,6 +104,46 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<Exit, CliEr
     };
     context.console.value(&changed, line)?;
     Ok(Exit::Done)
+}
+
+/// The content that a boundary is trusted for: a program's, a workflow's, or none.
+fn content_of(
+    context: &Context,
+    boundary: &Boundary,
+    digest: Option<Digest>,
+) -> Result<Vec<Executable>, CliError> {
+    let Some(name) = boundary.workflow_name() else {
+        if digest.is_some() {
+            return Err(CliError::Usage(
+                "`--content` is for workflows: `trust grant workflow:NAME --content SHA256`"
+                    .to_owned(),
+            ));
+        }
+        return Ok(match boundary.program() {
+            Some(path) => program_content(path, &context.environment.variables())?,
+            None => Vec::new(),
+        });
+    };
+    let (path, digest) = match digest {
+        Some(digest) => (name.to_owned(), digest),
+        None => {
+            let path = run::workflow::find(context, name)?;
+            let root = context.workspace()?.root;
+            let workflow = Workflow::read(&path, &root)?;
+            if workflow.name != name {
+                return Err(CliError::Invalid {
+                    message: format!(
+                        "the workflow in `{}` is called `{}`, and trust is for that name",
+                        path.display(),
+                        workflow.name
+                    ),
+                    suggestion: "grant trust to that name, with `--content` if `run NAME` would not find the file",
+                });
+            }
+            (path.display().to_string(), workflow.identity().digest)
+        }
+    };
+    Ok(vec![Executable { path, digest }])
 }
 
 fn line(trust: &Trust) -> String {
@@ -116,7 +162,9 @@ fn line(trust: &Trust) -> String {
             program.digest
         ));
     }
-    if trust.boundary.program().is_some() && trust.content.is_empty() {
+    let needs_content =
+        trust.boundary.program().is_some() || trust.boundary.workflow_name().is_some();
+    if needs_content && trust.content.is_empty() {
         shown.push_str("  for no content: grant it again\n");
     }
     shown

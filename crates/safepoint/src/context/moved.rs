@@ -41,9 +41,14 @@ impl Context {
         {
             if self.confirm_move(from, &root)? {
                 state.adopt(from, &root)?;
+                self.control()?.move_sessions(from, &root)?;
                 return Ok(());
             }
             state.refuse_move(from, &root)?;
+            let later = adopting(from);
+            self.console.say(&format!(
+                "it has a history of its own from now on; `{later}` goes on with the other one later"
+            ));
             footing = match other_here {
                 true => Footing::Another,
                 false => Footing::Same,

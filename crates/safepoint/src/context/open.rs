@@ -13,7 +13,7 @@ use safepoint_state::{Access, End, Remedy, State};
 use safepoint_store::{Blobs, Depot, Options, Store};
 use safepoint_trail::{LostStore, Surroundings, Trail};
 
-use super::Context;
+use super::{Context, adopting};
 use crate::console::count;
 use crate::error::CliError;
 use crate::world::{SystemClock, SystemEntropy};
@@ -164,6 +164,7 @@ impl Context {
                     Remedy::Finish => format!(
                         "`{what}` was cut off in `{place}`, which may be half-way: `safepoint checkpoint`, or any command that writes, finishes it"
                     ),
+                    Remedy::Elsewhere => cut_off_elsewhere(what, &unfinished.workspace),
                 });
             }
         }
@@ -180,6 +181,9 @@ impl Context {
                 End::Dropped => self.console.say(&format!(
                     "recovered: `{what}` was cut off before it touched `{place}`, and was dropped"
                 )),
+                End::Elsewhere => {
+                    self.console.warn(&cut_off_elsewhere(&what, &recovered.workspace));
+                }
                 End::TakenBack => self.console.say(&format!(
                     "recovered: `{what}` was cut off in `{place}`, and what it had done was taken back"
                 )),
@@ -231,4 +235,13 @@ impl Context {
             lost_store,
         })
     }
+}
+
+/// What is said of something that was cut off in a directory that is no longer there.
+fn cut_off_elsewhere(what: &str, place: &Path) -> String {
+    let adopting = adopting(place);
+    let place = place.display();
+    format!(
+        "`{what}` was cut off in `{place}`, which was moved or deleted since: `{adopting}` in its new place finishes it, and `safepoint -C {place} rollback ID` brings the directory back in the old one"
+    )
 }

@@ -170,10 +170,12 @@ impl Settings {
 
         if project.object_cap.is_some()
             || !project.seal_to.is_empty()
+            || project.network.is_some()
+            || !project.services.is_empty()
             || project.public_url.is_some()
         {
             return Err(CliError::Invalid {
-                message: "a project's `safepoint.yaml` must not set `object_cap`, `seal_to` or `public_url`"
+                message: "a project's `safepoint.yaml` must not set `object_cap`, `seal_to`, `public_url`, `network` or `services`"
                     .into(),
                 suggestion: "set them in your own settings",
             });

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use safepoint_control::pass::DefaultHosts;
 use safepoint_fence::HostRule;
 use serde::{Deserialize, Deserializer};
 
@@ -16,6 +17,8 @@ pub(crate) struct NetworkSection {
     /// Hosts with a public address.
     #[serde(default)]
     pub(crate) hosts: Vec<HostEntry>,
+    /// Hosts that may be reached although nobody has named them.
+    pub(crate) defaults: Option<DefaultHosts>,
 }
 
 /// `NAME:PORT`
@@ -35,12 +38,16 @@ pub(crate) struct Reachable {
     pub(crate) hosts: Vec<HostRule>,
     pub(crate) services: Vec<HostRule>,
     pub(crate) sockets: Vec<PathBuf>,
+    /// Whether what the project fetches from may be reached.
+    pub(crate) defaults: DefaultHosts,
 }
 
 impl Reachable {
     pub(crate) fn of(network: Option<&NetworkSection>, services: &[ServiceEntry]) -> Self {
         let hosts = network.into_iter().flat_map(|section| &section.hosts);
+        let defaults = network.and_then(|section| section.defaults);
         let mut reachable = Self {
+            defaults: defaults.unwrap_or_default(),
             hosts: hosts.map(|entry| entry.0.clone()).collect(),
             ..Self::default()
         };
@@ -58,6 +65,10 @@ impl Reachable {
         self.hosts.extend(other.hosts);
         self.services.extend(other.services);
         self.sockets.extend(other.sockets);
+        // Who closes them is not overruled.
+        if other.defaults == DefaultHosts::None {
+            self.defaults = other.defaults;
+        }
         self
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use safepoint_authority::{Choice, DenialCode, Operator, OperatorKey};
 use safepoint_control::pass::{
-    Act, Answer, Capture, Denied, Desk, Leave, Mode, Passage, Proposal, Ran, Stdin, Verdict,
+    Act, Answer, Capture, DefaultHosts, Denied, Desk, Leave, Mode, Passage, Proposal, Ran, Stdin,
+    Verdict,
 };
 use safepoint_control::{AtlasFile, Control, NoCaller};
 use safepoint_fence::{Fence, Listing, Terminals};
@@ -111,6 +112,7 @@ impl Sample {
             home: None,
             hold_timeout: Span::from_micros(15 * 60 * 1_000_000),
             fence: Some(self.fence.clone()),
+            default_hosts: DefaultHosts::None,
             is_within: false,
             place: None,
             progress: &self.progress,

@@ -10,7 +10,7 @@ use safepoint_clients::{
 use safepoint_control::ControlError;
 use safepoint_control::pass::{Act, Answer, Passage, Proposal, Stdin, Visitor, means_program};
 use safepoint_gates::Resolution;
-use safepoint_model::{Digest, SessionId};
+use safepoint_model::{ActionId, Digest, SessionId};
 use safepoint_state::Company;
 
 use super::{Arguments, reason};
@@ -75,7 +75,7 @@ impl<'a> Visit<'a> {
         let variables = self.context.environment.variables();
         let mut act = passage.tool(self.heard, call, &variables, &own_tools)?;
         if let Act::Tool { line, .. } = &mut act
-            && (passage.is_within || !self.can_run_instead(call))
+            && (passage.is_within || !(self.can_run_instead(call) || self.has_shell_prefix()))
         {
             *line = None;
         }
@@ -143,7 +143,14 @@ impl<'a> Visit<'a> {
         // If the workspace was made anew, this action did that.
         self.context.keeps_footing = true;
         let room = self.room(&flags)?;
-        let visitor = visitor(self.heard, call);
+        let mut visitor = visitor(self.heard, call);
+        // A client without ids for its calls tells the line that was put in the place of its own.
+        if let (None, Tool::Shell { line, .. }) = (&call.id, &call.tool)
+            && let Some(action) = performed_action(line)
+            && let Some(call) = room.control.call_of_client(&visitor, &action)?
+        {
+            visitor.call = call;
+        }
         let finished = room.passage().finish(&visitor, ended, result.clone())?;
         let Some(finished) = finished else {
             return Ok(Reply::Pass { context: None });
@@ -445,6 +452,12 @@ fn needs_mark(command: &Command) -> bool {
 }
 
 /// This client, in this call. Clients without a name for a call are told apart by what it is.
+/// The action under whose name a line of ours runs another one.
+fn performed_action(line: &str) -> Option<ActionId> {
+    let (_, rest) = line.split_once(" perform ")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
 fn visitor(heard: &Heard, call: &Call) -> Visitor {
     let name = match &call.id {
         Some(id) => id.clone(),

@@ -79,7 +79,7 @@ impl ChangeStep<'_> {
         change: &ProposedChange<'_>,
         proposal: &mut Proposal,
     ) -> Result<(), CliError> {
-        proposal.workflow = Some(self.workflow.name.clone());
+        proposal.workflow = Some(self.workflow.identity());
         proposal.bounds.clone_from(&self.workflow.envelope);
         if let Some(declared) = &self.step.effects {
             let mut declared = declared.clone();

@@ -86,8 +86,6 @@ impl Text {
     }
 
     fn started(&self, global: &Global, arguments: &[OsString]) -> Result<Ended, CliError> {
-        // Claude Code ends a shell by ending the one that has started us.
-        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
         let environment = Environment::read()?;
         if is_inside_fence(&environment) {
             return replaced_by(&self.shell(), &["-c".as_ref(), &self.text]);
@@ -104,6 +102,10 @@ impl Text {
             if is_of_plugin || is_configured(global, &environment, &self.text)? {
                 return replaced_by(Path::new("/bin/sh"), &["-c".as_ref(), &self.text]);
             }
+        }
+        if !detach::is_child() {
+            // Whoever ends the shell that has started us means the line.
+            let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
         }
         if let Some(code) = detach::run_in_child(arguments) {
             return Ok(Ended::Elsewhere(code));

@@ -1,5 +1,6 @@
-//! Whose work an agent's roll back would take away. Its own goes without asking; what a person
-//! did, or another session, a person decides about.
+//! Whose work an agent's roll back would take away. Its own goes without asking, unless everything
+//! is asked about (`--checkpoint always`); what a person did, or another session, a person decides
+//! about.
 
 use std::collections::BTreeSet;
 
@@ -18,6 +19,7 @@ use crate::commands::passing::{Flags, Room};
 use crate::commands::session::deliver;
 use crate::context::Context;
 use crate::error::{CliError, FailedReply};
+use crate::settings::CheckpointMode;
 
 /// So far back is looked for whose work it is.
 const LOOKED_AT: u32 = 1_000;
@@ -55,7 +57,8 @@ pub(super) fn ask_for_leave(
     let preview = state.preview(workspace, goal, &progress)?;
     let caller = Caller::of(context)?;
     let others = others_work(state, workspace, goal, &caller, &preview)?;
-    if others.is_empty() {
+    let asks_always = context.settings.checkpoint.value == CheckpointMode::Always;
+    if others.is_empty() && !asks_always {
         return Ok(None);
     }
     let flags = Flags::of_session(caller.session);
@@ -64,10 +67,13 @@ pub(super) fn ask_for_leave(
     if others.len() > NAMED {
         named.push(format!("{} more", others.len() - NAMED));
     }
-    let because = format!(
-        "it takes back work that is not this session's: {}",
-        named.join("; ")
-    );
+    let because = match others.is_empty() {
+        true => "it takes back work of its own session".to_owned(),
+        false => format!(
+            "it takes back work that is not this session's: {}",
+            named.join("; ")
+        ),
+    };
     let operations = match goal {
         Goal::Snapshot { snapshot, .. } => vec!["rollback".to_owned(), snapshot.id.to_string()],
         Goal::Without { action, verb } => vec![(*verb).to_owned(), action.id.to_string()],

@@ -124,7 +124,7 @@ pub(super) fn run(
 }
 
 /// The file that a name means.
-fn find(context: &Context, name: &str) -> Result<PathBuf, CliError> {
+pub(crate) fn find(context: &Context, name: &str) -> Result<PathBuf, CliError> {
     let given = context.directory.join(name);
     if given.is_file() {
         return Ok(given);
@@ -216,7 +216,7 @@ fn command(
     let passage = room.passage();
     let mut proposal =
         room.proposal(context, &arguments.flags, Act::Command(argv), Stdin::Empty)?;
-    proposal.workflow = Some(workflow.name.clone());
+    proposal.workflow = Some(workflow.identity());
     proposal.bounds.clone_from(&workflow.envelope);
     proposal.said.clone_from(&step.action);
     proposal.declared = step.effects.clone().or(proposal.declared);
@@ -343,7 +343,7 @@ fn request(
         covering: None,
     };
     let mut proposal = room.proposal(context, flags, act, Stdin::Empty)?;
-    proposal.workflow = Some(workflow.name.clone());
+    proposal.workflow = Some(workflow.identity());
     proposal.bounds.clone_from(&workflow.envelope);
     proposal.declared = step.effects.clone().or(proposal.declared);
     let passage = room.passage();
