@@ -440,6 +440,9 @@ impl Canonical {
                 false => format!("'{}'", word.replace('\'', r"'\''")),
             }
         };
+        if let Some(target) = self.outside_target() {
+            return format!("{} {}", target.kind.action(), quoted(&target.name));
+        }
         match (self.tool.is_a_clients(), self.argv.as_slice()) {
             // A line for its shell, or what its tool is given.
             (true, [line]) => line.clone(),

@@ -2,6 +2,8 @@
 //!
 //! Nothing here decides or opens anything.
 
+use serde::Deserialize;
+
 use crate::{Canonical, DecisionScope};
 
 /// What kind of thing it is.
@@ -22,6 +24,13 @@ pub struct OutsideTarget {
     pub kind: OutsideKind,
     /// `HOST:PORT`, or a path.
     pub name: String,
+}
+
+/// The parameters of the action that reaches it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OutsideParameters {
+    target: String,
 }
 
 impl OutsideKind {
@@ -83,13 +92,14 @@ impl Canonical {
         if self.tool.name != Self::FENCE {
             return None;
         }
-        let [action, name] = self.argv.as_slice() else {
+        let [action, parameters] = self.argv.as_slice() else {
             return None;
         };
         let kind = OutsideKind::ALL
             .into_iter()
             .find(|it| it.action() == action)?;
-        let name = name.clone();
+        let parameters: OutsideParameters = serde_json::from_str(parameters).ok()?;
+        let name = parameters.target;
         Some(OutsideTarget { kind, name })
     }
 }

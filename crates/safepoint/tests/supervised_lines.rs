@@ -324,7 +324,13 @@ fn fe_31_the_record_lists_what_was_reached_and_refused() {
     );
     prepare(&mut env);
     let claude = Claude::new(&env);
-    let output = call(&claude, "t-1", &format!("python3 dial.py {host} {beside}"));
+    let line = format!("python3 dial.py {host} {beside}");
+    // A service that is named is told before the line runs: no checkpoint holds what it does.
+    support::add(&env, "ann");
+    denied(&claude.asks("t-0", &line));
+    let held = support::waiting(&env);
+    approve(&env, held[0]["hold_id"].as_str().unwrap());
+    let output = call(&claude, "t-1", &line);
     let body = ended(&env);
     assert_eq!(
         body["reached"]["hosts"],

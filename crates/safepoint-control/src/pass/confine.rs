@@ -349,7 +349,6 @@ impl Leave {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests")]
 mod tests {
     #![expect(clippy::disallowed_methods, reason = "tests make files")]
 

@@ -301,6 +301,11 @@ impl Bench<'_> {
         risk: RiskTier,
         origin: Origin,
     ) -> Result<Form, ControlError> {
+        let parameters =
+            json::canonical(&request.parameters).map_err(|error| ControlError::Proposal {
+                reason: format!("the parameters cannot be written down exactly: {error}"),
+            })?;
+        let parameters = String::from_utf8_lossy(&parameters).into_owned();
         let under = Under::of(session);
         let canonical = Canonical {
             schema: Canonical::SCHEMA,
@@ -310,7 +315,10 @@ impl Bench<'_> {
                 interpreters: Vec::new(),
             },
             actions: BTreeSet::from([request.action.clone()]),
-            argv: vec![request.action.clone()],
+            argv: vec![
+                request.action.clone(),
+                self.control.trail.without_tokens(parameters),
+            ],
             directory: Directory {
                 path: String::new(),
                 identity: Identity {
@@ -351,17 +359,6 @@ impl Bench<'_> {
                 });
             }
             (Origin::Proposer, _) => {
-                let parameters = json::canonical(&request.parameters).map_err(|error| {
-                    ControlError::Proposal {
-                        reason: format!("the parameters cannot be written down exactly: {error}"),
-                    }
-                })?;
-                let parameters = String::from_utf8_lossy(&parameters).into_owned();
-                let parameters = self.control.trail.without_tokens(parameters);
-                let canonical = Canonical {
-                    argv: vec![request.action.clone(), parameters],
-                    ..canonical
-                };
                 let not_covered = "whoever asked carries it out: no checkpoint covers it";
                 (canonical, vec![not_covered.to_owned()])
             }
@@ -406,7 +403,6 @@ impl Bench<'_> {
                 name: Canonical::FENCE.to_owned(),
                 ..form.tool
             },
-            argv: vec![target.kind.action().to_owned(), target.name.clone()],
             workspace: Workspace {
                 path: self.root.clone(),
             },

@@ -486,13 +486,6 @@ impl Passage<'_> {
     /// Asks for something outside, as for any other action of the session. What no policy names
     /// is a person's to decide, also where the rules leave it open.
     pub(super) fn admit(&self, session: &SessionId, wanted: &Refusal) -> Admission {
-        // Nobody is asked about Safepoint itself.
-        let is_own = |path: &Path| self.own.iter().any(|own| path.starts_with(own));
-        if let Refusal::Outside(path) | Refusal::Socket(path) = wanted
-            && is_own(path)
-        {
-            return Admission::Refused(None);
-        }
         let Some(request) = request_for(wanted).filter(|_| self.far.is_none()) else {
             return Admission::Refused(None);
         };
