@@ -3,6 +3,7 @@
 //! out of what nobody is known to have done.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -29,7 +30,15 @@ pub struct LateWork {
 /// looks later deletes it.
 #[derive(Debug)]
 pub(super) struct LateFile {
-    _lock: File,
+    file: File,
+}
+
+impl Drop for LateFile {
+    fn drop(&mut self) {
+        // From now on it counts for a while, for looks that have begun: an end of a path that is
+        // none tells when that was.
+        let _ = self.file.write_all(&[0]);
+    }
 }
 
 impl LateWork {
@@ -82,7 +91,7 @@ impl Passage<'_> {
         if let Some(seen) = &mut end.observation {
             seen.written = written;
         }
-        Some(LateFile { _lock: lock })
+        Some(LateFile { file: lock })
     }
 
     /// What has to stay of an action that has ended, and what is to be recorded of it later.
