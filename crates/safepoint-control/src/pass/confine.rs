@@ -53,7 +53,10 @@ pub(crate) struct OutsideGrant {
 impl OutsideGrant {
     /// What the form of an action names.
     pub(super) fn of(form: &Canonical, approved: Approved) -> Self {
-        let outside = |path: &&NamedPath| !path.inside && is_change(&path.role);
+        // What a line puts together when it runs has no path yet, and gets no room.
+        let outside = |path: &&NamedPath| {
+            !path.inside && is_change(&path.role) && Path::new(&path.path).is_absolute()
+        };
         let outside: Vec<&NamedPath> = form.paths.iter().filter(outside).collect();
         let removed = outside.iter().filter(|it| it.role == "delete");
         let removals = removed.map(|it| it.path.clone()).collect();

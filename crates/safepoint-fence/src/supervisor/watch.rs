@@ -19,7 +19,7 @@ const MAX_TARGETS: usize = 1000;
 pub(super) struct Watch {
     seen: Mutex<Seen>,
     /// Where new paths are told, while what was left running is watched.
-    late: Mutex<Option<LateRecord>>,
+    late: Mutex<Option<PathBuf>>,
     gate: Option<Arc<dyn Gate>>,
 }
 
@@ -39,38 +39,19 @@ impl Seen {
     }
 }
 
-/// Where new paths are told.
-#[derive(Debug)]
-struct LateRecord {
-    place: PathBuf,
-    /// Opened with the first path.
-    file: Option<File>,
-}
-
-impl LateRecord {
-    fn new(place: &Path) -> Self {
-        Self {
-            place: place.to_owned(),
-            file: None,
-        }
-    }
-
-    /// Adds a path to the file, with a zero byte after it. What cannot be told now is recorded at
-    /// the end all the same.
-    fn add(&mut self, path: &Path) {
-        if self.file.is_none() {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "told to others while it is written, and kept by nobody"
-            )]
-            let opened = File::options().append(true).open(&self.place);
-            self.file = opened.ok();
-        }
-        let mut bytes = path.as_os_str().as_bytes().to_vec();
-        bytes.push(0);
-        if let Some(file) = &mut self.file {
-            let _ = file.write_all(&bytes);
-        }
+/// Adds a path to the file, with a zero byte after it. The file is opened each time: threads that
+/// write here have descriptors of their own, and whoever drops this record has others. What cannot
+/// be told now is recorded at the end all the same.
+fn add_late(file: &Path, path: &Path) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "told to others while it is written, and kept by nobody"
+    )]
+    let opened = File::options().append(true).open(file);
+    let mut bytes = path.as_os_str().as_bytes().to_vec();
+    bytes.push(0);
+    if let Ok(mut opened) = opened {
+        let _ = opened.write_all(&bytes);
     }
 }
 
@@ -90,14 +71,12 @@ impl Watch {
         let written = std::mem::take(&mut seen.observation.written);
         seen.path_bytes = 0;
         let open = open_for_writing(&written.paths);
-        // Opened here, and once more by the threads that go on: those have descriptors of their own.
-        let mut first = LateRecord::new(file);
         for path in open {
-            first.add(&path);
+            add_late(file, &path);
             seen.observation.written.paths.insert(path);
         }
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        *late = Some(LateRecord::new(file));
+        *late = Some(file.to_owned());
         written
     }
 
@@ -152,9 +131,9 @@ impl Watch {
     }
 
     fn tell_late(&self, path: &Path) {
-        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(late) = &mut *late {
-            late.add(path);
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*late {
+            add_late(file, path);
         }
     }
 
