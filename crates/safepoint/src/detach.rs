@@ -22,7 +22,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use safepoint_control::pass::LeftRunning;
 use safepoint_model::Entropy;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::cli::Global;
 use crate::commands::passing::record_late;
@@ -93,6 +93,7 @@ impl Received {
         for (number, signal) in [
             (SIGHUP, Signal::HUP),
             (SIGINT, Signal::INT),
+            (SIGQUIT, Signal::QUIT),
             (SIGTERM, Signal::TERM),
         ] {
             let flag = Arc::new(AtomicBool::new(false));
@@ -185,8 +186,12 @@ fn of_status(status: std::io::Result<ExitStatus>) -> ExitCode {
     let Ok(status) = status else {
         return ExitCode::FAILURE;
     };
-    if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
-        let _ = kill_process(rustix::process::getpid(), signal);
+    if let Some(number) = status.signal() {
+        // One that is passed on has a handler here, which would only note it.
+        let _ = signal_hook::low_level::emulate_default_handler(number);
+        if let Some(signal) = Signal::from_named_raw(number) {
+            let _ = kill_process(rustix::process::getpid(), signal);
+        }
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     ExitCode::from(code.unwrap_or(1))

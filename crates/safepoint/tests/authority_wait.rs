@@ -106,6 +106,20 @@ fn au_27_a_signal_ends_every_wait() {
 }
 
 #[test]
+fn au_27_a_signal_ends_a_command_that_waits() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
+        let env = support::bare();
+        env.write("project/safepoint.yaml", "");
+        let words = ["exec", "--no-tui", "--wait", "10m", "--", "git", "push"];
+        let child = start(&env, &words);
+        first_hold(&env);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let (code, reply) = end(child);
+        assert_eq!(code, 3, "{signal:?}: {reply:#}");
+    }
+}
+
+#[test]
 fn au_25_rules_that_change_while_a_request_waits_void_the_permit() {
     for by_workflow in [false, true] {
         let env = project(REFUNDS);

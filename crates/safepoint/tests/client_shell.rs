@@ -205,6 +205,36 @@ fn fe_02_a_line_that_nobody_judged_changes_nothing() {
 }
 
 #[test]
+fn fe_02_a_line_that_only_calls_us_works_and_reaches_nothing_outside() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    call(&claude, "t-1", "echo x > made");
+    let made = env.json(&["log"])["actions"].clone();
+    for (id, line) in [
+        ("t-2", format!("{SAFEPOINT} log")),
+        ("t-3", format!("{SAFEPOINT} log | head -n 2")),
+        ("t-4", format!("{SAFEPOINT} log; true")),
+    ] {
+        let output = call(&claude, id, &line);
+        assert!(output.status.success(), "{line}: {output:?}");
+        assert!(
+            text(&output.stdout).contains("echo x > made"),
+            "{line}: {output:?}"
+        );
+        assert_eq!(text(&output.stderr), "", "{line}");
+        // It only looks: the socket at which it calls us is no effect of it.
+        assert_eq!(env.json(&["log"])["actions"], made, "{line}");
+    }
+    let output = call(&claude, "t-5", &format!("{SAFEPOINT} undo"));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(
+        !text(&output.stderr).contains("was not asked"),
+        "{output:?}"
+    );
+    assert!(!env.project().join("made").exists());
+}
+
+#[test]
 fn fe_02_leave_for_a_line_is_good_once() {
     let env = plain();
     let claude = Claude::new(&env);

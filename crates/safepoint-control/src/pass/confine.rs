@@ -133,6 +133,8 @@ pub(super) struct WidenedFence {
     /// Where every command may write besides the workspace: temporary folders, and the caches of
     /// build tools. Nobody keeps work there.
     pub(super) beside: Vec<PathBuf>,
+    /// The sockets at which it calls us. To reach them is no effect outside.
+    pub(super) own_sockets: Vec<PathBuf>,
 }
 
 /// What may be written in directories that a fence had to be widened by.
@@ -156,6 +158,7 @@ impl WidenedFence {
                 ..WriteLimits::default()
             },
             beside: fence.writable.iter().filter_map(real).collect(),
+            own_sockets: Vec::new(),
             fence,
         }
     }

@@ -383,9 +383,14 @@ impl Passage<'_> {
 
 /// Opens the socket at which a line calls us.
 fn with_socket(mut widened: WidenedFence, socket: Option<&Path>) -> WidenedFence {
+    let Some(socket) = socket else {
+        return widened;
+    };
     if let Some(supervision) = &mut widened.fence.supervision {
-        supervision.sockets.extend(socket.map(Path::to_owned));
+        supervision.sockets.push(socket.to_owned());
     }
+    let real = socket.canonicalize();
+    widened.own_sockets.extend(real);
     widened
 }
 

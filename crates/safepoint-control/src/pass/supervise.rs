@@ -269,6 +269,8 @@ pub struct SupervisedChild {
     beside: PlacesBeside,
     /// Repositories outside that the workspace shares with other work trees.
     shared: Vec<PathBuf>,
+    /// The sockets at which it calls us.
+    own_sockets: Vec<PathBuf>,
 }
 
 /// How a supervised command ended.
@@ -314,6 +316,7 @@ impl SupervisedChild {
             session: session.clone(),
             beside: PlacesBeside::default(),
             shared: Vec::new(),
+            own_sockets: Vec::new(),
         })
     }
 }
@@ -332,6 +335,7 @@ impl Passage<'_> {
             mut fence,
             limits,
             beside,
+            own_sockets,
         } = widened;
         let beside = PlacesBeside {
             places: beside,
@@ -363,6 +367,7 @@ impl Passage<'_> {
             session: session.clone(),
             beside,
             shared,
+            own_sockets,
         })
     }
 
@@ -411,10 +416,17 @@ impl Passage<'_> {
         })?;
         let mut holds = questions.holds;
         let observation = supervised.supervisor.as_ref().map(Supervisor::observe);
-        let record = match &observation {
+        let mut record = match &observation {
             Some(seen) => self.reach_record(&session, seen, &supervised.beside, &mut holds),
             None => ReachRecord::default(),
         };
+        let own_sockets = supervised.own_sockets.iter();
+        let own_sockets: BTreeSet<String> =
+            own_sockets.map(|it| it.display().to_string()).collect();
+        record
+            .reached
+            .sockets
+            .retain(|it| !own_sockets.contains(it));
         let wrote_shared = match &observation {
             Some(seen) => supervised.wrote_shared(seen),
             None => Vec::new(),

@@ -140,7 +140,7 @@ impl Text {
                 perform(&mut context, &room, client, &line, judged).map(Ended::Here)
             }
             None => {
-                if !lines.is_empty() {
+                if !lines.is_empty() && !only_calls_us(&context, &room, &lines, &here) {
                     context.console.warn(NOT_JUDGED);
                 }
                 let session =
@@ -166,6 +166,18 @@ impl Text {
             .any(|part| part == b"/snapshot-zsh-");
         shell_named(if is_zsh { "zsh" } else { "bash" })
     }
+}
+
+/// Whether one of the forms of a line does nothing but call this program: such a line is let
+/// through without being judged, and what it calls is run for it.
+fn only_calls_us(context: &Context, room: &Room, lines: &[String], here: &Path) -> bool {
+    let Ok(program) = crate::world::this_program() else {
+        return false;
+    };
+    let variables = context.environment.variables();
+    let passage = room.passage();
+    let calls = |line: &String| passage.only_calls(&program, line, here, &variables);
+    lines.iter().any(|line| calls(line).is_some())
 }
 
 /// Puts a program in the place of this one.
