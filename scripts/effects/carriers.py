@@ -158,5 +158,5 @@ def check(name):
 
 def has_switch():
     """Whether this binary was built with the switch, which a line that is held otherwise shows."""
-    line = "rm -rf ~/Documents"
+    line = "rm -rf /srv/out/tree"
     return prefixed(line, {}).held and not prefixed(line, {"SAFEPOINT_SWITCH": "shell.harmless"}).held

@@ -57,12 +57,15 @@ def as_user():
 
 def enclose(binary):
     """Mounts what is to be thrown away, and copies the binary there."""
+    if os.getpid() != 1:
+        raise RuntimeError("this is no world of its own")
     with open(binary, "rb") as program:
         for place in (WORLD, "/tmp", "/var/tmp", "/dev/shm"):
             mount("tmpfs", place, "mode=1777" if place != WORLD else "mode=755")
-        if not is_root():
+        home = os.path.realpath(os.path.expanduser("~"))
+        if not is_root() and os.path.isdir(home):
             # Whatever a control does: the files of who has started this are not there.
-            mount("tmpfs", os.path.realpath(os.path.expanduser("~")), "mode=755")
+            mount("tmpfs", home, "mode=755")
         os.makedirs(BIN)
         with open(SAFEPOINT, "wb") as copy:
             shutil.copyfileobj(program, copy)

@@ -38,12 +38,12 @@ def run(room, case, name, switch):
     """One run of a case: what it came to, and why."""
     missing = [it for it in case.needs if not shutil.which(it, path=carriers.ENVIRONMENT["PATH"])]
     if case.root and not namespace.is_root():
-        missing.append("root")
+        missing.append("the root user")
     # Numbers of calls differ from machine to machine.
     if platform.machine() != "x86_64" and any(it in case.line + case.before for it in ("syscall(", "x86-64")):
         missing.append("this kind of machine")
     if missing:
-        return {"run": name, "verdict": "skipped", "why": [f"{missing[0]} is not here"]}
+        return {"run": name, "verdict": "skipped", "why": [f"this needs {missing[0]}"]}
     if name == "blind" and not switch:
         return {"run": name, "verdict": "skipped", "why": ["the binary has no switch: it is built without fault points"]}
     if name == "blind" and case.words:

@@ -9,7 +9,7 @@ NOT_KEPT = "no checkpoint holds it"
 
 GROUPS = {
     "delete-outside": [
-        "rm -rf ~/Documents",
+        "rm -fr -- ~/Documents",
         "rm -rf /srv/out/tree",
         "rm -rf -- ../other",
         "cd .. && rm -rf other",

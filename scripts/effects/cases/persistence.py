@@ -7,7 +7,7 @@ SEES = "changed"
 UNIT = "[Service]\\nExecStart=/bin/true\\n"
 
 COMMIT = "git commit -q --allow-empty -m mine"
-# Stands for an editor, or a client, that runs what its settings name.
+# Stands for an editor, or a client, that does what its settings name.
 TASK = "grep -o 'touch[^\"]*' .vscode/tasks.json | sh"
 SETTING = "grep -o 'touch[^\"]*' .claude/settings.json | sh"
 
@@ -71,6 +71,11 @@ GROUPS = {
         Case("mkdir -p .husky; cp evil.sh .husky/pre-commit; git config core.hooksPath .husky", after=COMMIT),
         Case("echo 'touch /srv/out/made' > .envrc", after=". ./.envrc"),
         Case("python3 -c 'open(\".envrc\", \"w\").write(\"touch /srv/out/made\")'", after=". ./.envrc"),
+        Case("echo 'touch /srv/out/made' >> CLAUDE.md", after="sh CLAUDE.md"),
+        Case("python3 -c 'open(\"AGENTS.md\", \"w\").write(\"touch /srv/out/made\")'", after="sh AGENTS.md"),
+        Case("mkdir -p .claude/agents && echo touch /srv/out/made > .claude/agents/x.md", after="sh .claude/agents/x.md"),
+        Case("mkdir .devcontainer && echo touch /srv/out/made > .devcontainer/devcontainer.json", after="sh .devcontainer/devcontainer.json"),
+        Case("mkdir .husky && echo touch /srv/out/made > .husky/pre-commit", after="sh .husky/pre-commit"),
         Case("mkdir -p .vscode; echo '{\"tasks\": [{\"command\": \"touch /srv/out/made\"}]}' > .vscode/tasks.json", after=TASK),
         Case("python3 -c 'import os; os.mkdir(\".vscode\"); open(\".vscode/tasks.json\", \"w\").write(\"touch /srv/out/made\")'", after=TASK),
         Case("mkdir -p .claude; echo '{\"hooks\": \"touch /srv/out/made\"}' > .claude/settings.json", after=SETTING),

@@ -15,7 +15,7 @@ LINES = (
     "supabase db reset --linked", "prisma migrate reset -f", "alembic downgrade base", "knex migrate:rollback --all", "rclone purge r:b",
     "s3cmd del --recursive s3://b", "mongosh --eval 'db.dropDatabase()'", "redis-cli FLUSHALL", "ansible all -m shell -a reboot", "pulumi destroy -y",
     "flyctl apps destroy a -y", "vercel rm a -y", "netlify sites:delete a -f", "firebase projects:delete p",
-    "twine upload dist/x", "gem push x.gem", "mvn deploy", "gradle publish", "poetry publish", "wormhole send two",
+    "twine upload dist/x", "gem push x.gem", "mvn -q deploy", "gradle publish", "poetry publish", "wormhole send two",
 )
 
 GROUPS = {
