@@ -17,6 +17,7 @@ use crate::listing::{count_lines, last_modified, list_files};
 use crate::lock::Hold;
 use crate::objects::Writer;
 use crate::own;
+use crate::own_directory::OwnDirectory;
 use crate::part::{self, Subject, WantedPart};
 use crate::path::TreePath;
 use crate::refusal::{refuse_empty, refuse_missing, refuse_unreadable};
@@ -179,7 +180,7 @@ impl State {
         fault::point("checkpoint.stored");
         if wanted.origin == Origin::Asked {
             // A workspace that cannot be written shows here, before anything is recorded.
-            own::prepare(&own::checkpoints(&workspace.root))?;
+            OwnDirectory::make(&workspace.root, own::CHECKPOINTS)?;
         }
         fault::point("checkpoint.prepared");
         self.record_with(&snapshot, observed.as_ref(), &wanted_parts)?;

@@ -31,6 +31,7 @@ pub mod objects;
 mod omitted;
 mod overwritten;
 mod own;
+mod own_directory;
 mod part;
 pub mod path;
 mod record;

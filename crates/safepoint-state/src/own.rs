@@ -8,36 +8,22 @@ use std::path::{Path, PathBuf};
 
 use safepoint_model::{ActionId, Expiry, Timestamp};
 use safepoint_store::durable::{self, Access};
-use safepoint_store::{StoreError, regular};
+use safepoint_store::regular;
 use serde_json::{Value, json};
 
 use crate::StateError;
 use crate::listing::ListedFile;
+use crate::own_directory::{OwnDirectory, unwritable};
 use crate::snapshot::{Snapshot, SnapshotId};
 
 /// A manifest lists 5,000 files at most.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// The directory of manifests.
-pub(crate) fn checkpoints(workspace: &Path) -> PathBuf {
-    workspace.join(".checkpoints")
-}
-
-/// Makes one of our directories, which git does not see.
-pub(crate) fn prepare(directory: &Path) -> Result<(), StateError> {
-    if leads_elsewhere(directory) {
-        let why =
-            std::io::Error::other("it is a link, and what is written there would be elsewhere");
-        return Err(StateError::file("use", directory, why));
-    }
-    create(directory)?;
-    let ignore = directory.join(".gitignore");
-    if !ignore.exists() {
-        durable::write(&ignore, b"*\n", Access::Shared)
-            .map_err(|error| unwritable(&ignore, error))?;
-    }
-    Ok(())
-}
+pub(crate) const CHECKPOINTS: &str = ".checkpoints";
+/// The directory of the log of operations.
+const AUDIT: &str = ".audit";
+const MANIFEST: &str = "manifest.json";
 
 /// Makes a directory in a workspace, or the workspace itself.
 pub(crate) fn create(directory: &Path) -> Result<(), StateError> {
@@ -60,30 +46,9 @@ pub(crate) fn remove_empty(directories: &[PathBuf]) {
     }
 }
 
-/// What may not be made at `path` lies in a directory of the user's, and not in the store.
-fn unwritable(path: &Path, error: StoreError) -> StateError {
-    let mut above = path.ancestors().skip(1);
-    match (error, above.find(|above| above.is_dir())) {
-        (StoreError::ReadOnly { cause, .. }, Some(directory)) => StateError::Unwritable {
-            directory: directory.to_owned(),
-            cause,
-        },
-        (error, _) => error.into(),
-    }
-}
-
-/// Whether somebody has put a link in the place of one of our directories.
-pub(crate) fn leads_elsewhere(directory: &Path) -> bool {
-    directory
-        .symlink_metadata()
-        .is_ok_and(|found| found.is_symlink())
-}
-
 /// Where the manifest of a snapshot stands.
 pub fn manifest_path(workspace: &Path, id: &SnapshotId) -> PathBuf {
-    checkpoints(workspace)
-        .join(id.as_str())
-        .join("manifest.json")
+    workspace.join(CHECKPOINTS).join(id.as_str()).join(MANIFEST)
 }
 
 /// Writes the manifest, with the files where they are listed.
@@ -91,11 +56,8 @@ pub(crate) fn write_manifest(
     snapshot: &Snapshot,
     files: Option<&[ListedFile]>,
 ) -> Result<(), StateError> {
-    prepare(&checkpoints(&snapshot.workspace))?;
-    let path = manifest_path(&snapshot.workspace, &snapshot.id);
-    if let Some(directory) = path.parent() {
-        create(directory)?;
-    }
+    let checkpoints = OwnDirectory::make(&snapshot.workspace, CHECKPOINTS)?;
+    let directory = checkpoints.inside(snapshot.id.as_str())?;
     let manifest = json!({
         "checkpoint_id": snapshot.id,
         "created_at": snapshot.created,
@@ -110,7 +72,14 @@ pub(crate) fn write_manifest(
     let mut text = serde_json::to_vec_pretty(&manifest)
         .map_err(|error| StateError::Unsupported(error.to_string()))?;
     text.push(b'\n');
-    durable::write(&path, &text, Access::Shared).map_err(|error| unwritable(&path, error))
+    durable::write(&directory.at(MANIFEST), &text, Access::Shared)
+        .map_err(|error| unwritable(directory.path(), error))
+}
+
+/// The directory of a snapshot's manifest, if it is there and ours.
+fn manifest_directory(workspace: &Path, id: &SnapshotId) -> Option<OwnDirectory> {
+    let checkpoints = OwnDirectory::find(workspace, CHECKPOINTS).ok()??;
+    checkpoints.find_inside(id.as_str()).ok()?
 }
 
 /// How the checkpoint is restored, for somebody who has only the manifest.
@@ -178,9 +147,11 @@ fn file_list(snapshot: &Snapshot, files: Option<&[ListedFile]>) -> Value {
 /// Says in the manifest that a change has used the checkpoint up. The row is what counts: a
 /// manifest that is not there, or not ours to read, stays as it is.
 pub(crate) fn mark_used(snapshot: &Snapshot, action: &ActionId) {
-    let path = manifest_path(&snapshot.workspace, &snapshot.id);
-    let mut directories = path.ancestors().skip(1).take(2);
-    if directories.any(leads_elsewhere) {
+    let Some(directory) = manifest_directory(&snapshot.workspace, &snapshot.id) else {
+        return;
+    };
+    let path = directory.at(MANIFEST);
+    if path.symlink_metadata().is_ok_and(|it| it.is_symlink()) {
         return;
     }
     let Ok(text) = regular::read(&path, MAX_MANIFEST_BYTES) else {
@@ -198,10 +169,11 @@ pub(crate) fn mark_used(snapshot: &Snapshot, action: &ActionId) {
 
 /// Removes what [`write_manifest`] wrote, as far as it is there.
 pub(crate) fn remove_manifest(workspace: &Path, id: &SnapshotId) {
-    let path = manifest_path(workspace, id);
-    let _ = durable::remove(&path);
-    if let Some(directory) = path.parent() {
-        let _ = std::fs::remove_dir(directory);
+    if let Some(directory) = manifest_directory(workspace, id) {
+        let _ = durable::remove(&directory.at(MANIFEST));
+    }
+    if let Ok(Some(checkpoints)) = OwnDirectory::find(workspace, CHECKPOINTS) {
+        let _ = std::fs::remove_dir(checkpoints.at(id.as_str()));
     }
 }
 
@@ -224,7 +196,7 @@ pub(crate) struct Operation<'a> {
 
 /// Whether a workspace has a log of operations.
 pub(crate) fn has_log(workspace: &Path) -> bool {
-    workspace.join(".audit").is_dir()
+    workspace.join(AUDIT).is_dir()
 }
 
 /// Adds a line to the log of operations. The trail is what counts: a line that
@@ -235,21 +207,11 @@ pub(crate) fn log(workspace: &Path, time: Timestamp, operation: &Operation<'_>) 
         "action_id": operation.action, "targets": operation.targets,
         "reason": operation.reason, "outcome": operation.outcome,
     });
-    let directory = workspace.join(".audit");
     if !workspace.is_dir() {
         return; // a directory that somebody deleted is not made anew for this
     }
-    if prepare(&directory).is_err() {
-        return;
-    }
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a line is appended by one write, and is not what counts"
-    )]
-    let file = std::fs::File::options()
-        .append(true)
-        .create(true)
-        .open(directory.join("checkpoint-operations.log"));
+    let directory = OwnDirectory::make(workspace, AUDIT);
+    let file = directory.and_then(|it| it.append("checkpoint-operations.log"));
     if let Ok(mut file) = file {
         let _ = file.write_all(format!("{line}\n").as_bytes());
     }

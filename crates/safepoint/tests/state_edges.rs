@@ -349,3 +349,49 @@ fn st_12_a_store_inside_the_workspace_is_no_part_of_it() {
     env.json(&["rollback", id]);
     assert_eq!(env.json(&["trail", "verify"])["valid"], true);
 }
+
+#[test]
+fn fe_05_links_in_the_place_of_our_own_files_lead_nothing_out() {
+    let outside = tempfile::tempdir().unwrap();
+    let out = |name: &str| outside.path().join(name);
+    let listed = || {
+        let mut names: Vec<_> = fs::read_dir(outside.path()).unwrap().collect();
+        names.sort_by_key(|it| it.as_ref().unwrap().file_name());
+        let names = names.into_iter().map(|it| it.unwrap().path());
+        let with_content = names.map(|it| (it.clone(), fs::read_to_string(it).unwrap_or_default()));
+        with_content.collect::<Vec<_>>()
+    };
+    fs::write(out("rc"), "# mine\n").unwrap();
+    fs::write(out("manifest.json"), "{}\n").unwrap();
+    let before = listed();
+    let log = ".audit/checkpoint-operations.log";
+    for (place, target) in [
+        (log, "rc"),
+        (".audit", ""),
+        (".checkpoints", ""),
+        (".checkpoints/.staging", ""),
+    ] {
+        let env = env();
+        let id = checkpoint(&env, &[]);
+        // A control: what is ours is written.
+        assert!(read(&env, log).unwrap().contains(&id));
+        env.write("project/a", "changed\n");
+        let place = env.project().join(place);
+        let _ = fs::remove_file(&place);
+        let _ = fs::remove_dir_all(&place);
+        symlink(out(target), &place).unwrap();
+        env.run(&["checkpoint", "--reason", "$(touch /somewhere)"]);
+        env.run(&["rollback", &id]);
+        env.run(&["undo"]);
+        env.run(&["gc"]);
+        assert_eq!(listed(), before, "{}", place.display());
+    }
+    // A file with another name outside is not ours either.
+    let env = env();
+    checkpoint(&env, &[]);
+    let log = env.project().join(log);
+    fs::remove_file(&log).unwrap();
+    fs::hard_link(out("rc"), &log).unwrap();
+    env.run(&["checkpoint"]);
+    assert_eq!(listed(), before);
+}

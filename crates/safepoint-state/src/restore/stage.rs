@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps, XattrFlags, chownat, fchmod,
-    fremovexattr, fsetxattr, fstat, linkat, mkdirat, mknodat, openat, symlinkat, syncfs, utimensat,
+    AtFlags, FileType, Mode, Timespec, Timestamps, XattrFlags, chownat, fchmod, fremovexattr,
+    fsetxattr, fstat, linkat, mkdirat, mknodat, symlinkat, syncfs, utimensat,
 };
 use rustix::io::Errno;
 use safepoint_store::{durable, fault};
@@ -20,6 +20,7 @@ use safepoint_store::{durable, fault};
 use super::owner;
 use super::write::{or_file, write_file};
 use crate::objects::Reader;
+use crate::own_directory::OwnDirectory;
 use crate::path::{self, TreePath};
 use crate::tree::{Attributes, Change, Entry, Moment, Node, Special};
 use crate::{ContentId, StateError, own, scan};
@@ -27,9 +28,12 @@ use crate::{ContentId, StateError, own, scan};
 /// Up to so many files are synced one by one; more by syncing the file system.
 const FEW: usize = 32;
 
-/// The directory beside the tree.
+/// The directory beside the tree, among our own.
+const STAGING: &str = ".staging";
+
+/// Where that is.
 pub(super) fn directory(workspace: &Path) -> PathBuf {
-    own::checkpoints(workspace).join(".staging")
+    workspace.join(own::CHECKPOINTS).join(STAGING)
 }
 
 /// Which file, on which file system.
@@ -57,25 +61,19 @@ impl Staged {
 
 /// Removes the directory with whatever an earlier attempt left in it.
 pub(super) fn clear(workspace: &Path) -> Result<(), StateError> {
-    if own::leads_elsewhere(&own::checkpoints(workspace)) {
-        return Ok(()); // what is there is not ours to remove
-    }
-    let directory = directory(workspace);
+    // What is there under our name and is not ours is not ours to remove.
+    let Ok(Some(checkpoints)) = OwnDirectory::find(workspace, own::CHECKPOINTS) else {
+        return Ok(());
+    };
     #[expect(
         clippy::disallowed_methods,
         reason = "nothing is in it but copies of what is stored; links are not followed"
     )]
-    match std::fs::remove_dir_all(&directory) {
+    match std::fs::remove_dir_all(checkpoints.at(STAGING)) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(StateError::file("delete", &directory, error)),
+        Err(error) => Err(StateError::file("delete", directory(workspace), error)),
     }
-}
-
-fn open(directory: &Path) -> Result<OwnedFd, StateError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(CWD, directory, flags, Mode::empty())
-        .map_err(|error| StateError::file("open", directory, error))
 }
 
 /// Where things lie ready. A directory that is not there at all is built here
@@ -183,11 +181,16 @@ pub(super) fn prepare_like(
     reader: &Reader<'_>,
 ) -> Result<Staged, StateError> {
     clear(workspace)?;
-    own::prepare(&own::checkpoints(workspace))?;
-    let directory = directory(workspace);
-    own::create(&directory)?;
+    let staging = OwnDirectory::make(workspace, own::CHECKPOINTS)?.inside(STAGING)?;
+    let directory = staging.path().to_owned();
+    let paths: Vec<&[u8]> = changes.iter().map(|it| it.path.as_slice()).collect();
+    durable::write(
+        &staging.at(PATHS),
+        &paths.join(&0),
+        durable::Access::Private,
+    )?;
     let mut staged = Staged {
-        handle: open(&directory)?,
+        handle: staging.into_handle(),
         names: HashMap::new(),
         inside: HashSet::new(),
         proven: HashMap::new(),
@@ -205,12 +208,6 @@ pub(super) fn prepare_like(
         count: changes.len(),
         whole: HashMap::new(),
     };
-    let paths: Vec<&[u8]> = changes.iter().map(|it| it.path.as_slice()).collect();
-    durable::write(
-        &directory.join(PATHS),
-        &paths.join(&0),
-        durable::Access::Private,
-    )?;
     if changes.len() > SHELF {
         for shelf in 0..=changes.len() / SHELF {
             mkdirat(beside, format!("{shelf:x}"), Mode::from_raw_mode(0o700))

@@ -23,6 +23,7 @@ use safepoint_store::durable;
 use super::protocol::{Cursor, Question, Reply};
 use super::reach;
 use crate::lock::{self, Hold};
+use crate::own_directory::OwnDirectory;
 use crate::path::{self, TreePath};
 use crate::scan::OWN;
 use crate::{StateError, own};
@@ -52,7 +53,7 @@ pub fn serve(
         }
     })?;
     durable::remove(socket)?; // of a listener that was killed
-    own::prepare(&own::checkpoints(workspace))?;
+    OwnDirectory::make(workspace, own::CHECKPOINTS)?;
     let mut random = [0; 8];
     entropy.fill(&mut random)?;
     let mut ear = Ear::open(workspace, format!("{:016x}", u64::from_be_bytes(random)))?;
