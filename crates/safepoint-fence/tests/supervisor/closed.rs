@@ -104,6 +104,7 @@ fn supervise(place: &Path) {
             freezer: place.join("freezes"),
             network: NetworkAccess::Closed,
         }),
+        caches: Caches::None,
     };
     let mut command = Command::new("python3");
     command.current_dir(place.join("work")).args([
