@@ -161,6 +161,12 @@ pub fn strength() -> Strength {
     strength_of(Abilities::probe().as_ref())
 }
 
+/// Whether this kernel lets a fence close the network, sockets with a path and metadata outside.
+/// Without that, a program inside has effects that nobody sees.
+pub fn is_supervision_possible() -> bool {
+    Supervisor::is_possible()
+}
+
 fn strength_of(abilities: Option<&Abilities>) -> Strength {
     let Some(abilities) = abilities else {
         return Strength::None(NO_LANDLOCK.to_owned());

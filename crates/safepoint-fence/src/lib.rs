@@ -26,7 +26,9 @@ mod tree;
 pub use broker::{Call, CallRefusal, Listener, Peer, Streams, hand_over, hand_over_streams};
 pub use caches::{CachePlan, CacheVariable, MadeCaches, shared_cache_names, shared_caches};
 pub use error::FenceError;
-pub use fence::{Caches, Fence, FencedChild, Listing, Strength, Terminals, strength};
+pub use fence::{
+    Caches, Fence, FencedChild, Listing, Strength, Terminals, is_supervision_possible, strength,
+};
 pub use freeze::{Freeze, Frozen, MAX_FREEZE};
 pub use supervisor::{
     Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,

@@ -12,7 +12,7 @@ use safepoint_model::text;
 const MAX_REFUSALS_TOLD: usize = 10;
 
 /// What a program does about a sandbox that it cannot build.
-const SANDBOX_ADVICE: &str = "bwrap, rootless containers and the sandbox of Chromium do not work behind the fence, and no approval opens it. Start Chromium, Electron and Playwright with `--no-sandbox`: the fence holds them. What cannot do without has to be run by a person";
+const SANDBOX_ADVICE: &str = "bwrap, rootless containers and the sandbox of Chromium do not work behind the fence, and no approval opens it. Start Chromium, Electron and Playwright with `--no-sandbox` (by hand also with `--user-data-dir=$(mktemp -d)`): the fence holds them. What cannot do without has to be run by a person";
 
 /// What was refused inside the fence, and what to do about it.
 pub(crate) fn refusals_in_words(record: &ReachRecord) -> Vec<String> {
