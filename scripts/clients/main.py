@@ -17,6 +17,7 @@ import namespace
 import stories
 import faults  # noqa: F401  It adds its stories, and so do the next ones.
 import guidance  # noqa: F401
+import ordinary  # noqa: F401
 import reach  # noqa: F401
 import setting_up  # noqa: F401
 import shells  # noqa: F401

@@ -24,7 +24,9 @@ mod supervisor;
 mod tree;
 
 pub use broker::{Call, CallRefusal, Listener, Peer, Streams, hand_over, hand_over_streams};
-pub use caches::{CachePlan, CacheVariable, MadeCaches, shared_cache_names, shared_caches};
+pub use caches::{
+    CachePlan, CacheVariable, MadeCaches, is_written_in_passing, shared_cache_names, shared_caches,
+};
 pub use error::FenceError;
 pub use fence::{
     Caches, Fence, FencedChild, Listing, Strength, Terminals, is_supervision_possible, strength,

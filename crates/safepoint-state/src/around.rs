@@ -223,7 +223,11 @@ impl State {
             Share::All => (after, None),
             Share::Only(_) | Share::Without(_) | Share::Observed { .. } => {
                 let own = self.own_part(&objects, before, &after, share)?;
-                (own, Some(after))
+                match is_same(&own, &after) {
+                    // It is all its own.
+                    true => (after, None),
+                    false => (own, Some(after)),
+                }
             }
         };
         let changes = record::changes_by_action(&objects.reader(), before, &after)?;

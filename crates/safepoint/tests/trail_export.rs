@@ -327,7 +327,7 @@ fn tr_06_a_witness_cosigns_the_head() {
     assert_snapshot!(env.snapshot(&ask), @r"
     exit 0
     ----- stdout
-    cosigned  21 entries by witness.example/played
+    cosigned  22 entries by witness.example/played
               [time]
     ");
     assert_eq!(env.json(&["trail", "verify"])["valid"], true);

@@ -265,13 +265,18 @@ pub(crate) fn with_shared_repository(
         return total;
     }
     for place in safepoint_state::git::linked_places(workspace, &[]) {
-        let place = safepoint_state::path::display(place.as_os_str().as_bytes());
         total.reversibility = total.reversibility.max(Reversibility::Partly);
-        total.remainder.insert(format!(
-            "objects of the repository at `{place}`, which this work tree shares, and what it keeps for other work trees"
-        ));
+        total.remainder.insert(shared_objects(&place));
     }
     total
+}
+
+/// What no checkpoint of a linked work tree holds of the repository at this place.
+pub(super) fn shared_objects(repository: &Path) -> String {
+    let place = safepoint_state::path::display(repository.as_os_str().as_bytes());
+    format!(
+        "objects of the repository at `{place}`, which this work tree shares, and what it keeps for other work trees"
+    )
 }
 
 /// What is known of a deed, for policies.

@@ -4,14 +4,14 @@
 //! and the exports read what is computed here. Words count only where nothing was seen.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safepoint_authority::{OutsideKind, OutsideTarget, Reversibility};
 use safepoint_fence::{HostRule, Observation};
 use safepoint_model::ActionId;
 use serde::{Deserialize, Serialize};
 
-use super::cover::{Cover, Holes};
+use super::cover::{Cover, Holes, shared_objects};
 use super::documents::Running;
 use super::supervise::ReachRecord;
 use crate::{Control, ControlError, kept};
@@ -46,6 +46,13 @@ impl MeasuredEffect {
     fn add(&mut self, reversibility: Reversibility, remainder: String) {
         self.reversibility = self.reversibility.max(reversibility);
         self.remainder.insert(remainder);
+    }
+
+    /// Adds repositories in which something was written that no checkpoint holds all of.
+    pub(super) fn add_shared(&mut self, repositories: &[PathBuf]) {
+        for repository in repositories {
+            self.add(Reversibility::Partly, shared_objects(repository));
+        }
     }
 
     fn join(&mut self, cover: Cover) {

@@ -146,6 +146,7 @@ impl Passage<'_> {
             (Ended::ByItself, true) => "ok",
             _ => "error",
         };
+        let foreseen = running.effect.clone();
         self.measure_running(&mut running, &end)?;
         let body = json!({
             "exit_code": status.code(), "signal": status.signal(),
@@ -157,8 +158,8 @@ impl Passage<'_> {
         });
         let share = end.observation.as_ref();
         let share = share.map(|seen| self.observed_share(seen));
-        if end.observation.is_some() {
-            running.reach = end.record.clone();
+        running.reach = end.record.clone();
+        if !running.reach.is_empty() || running.effect != foreseen {
             self.control
                 .trail
                 .write(Durability::Async, |writing| kept::put(writing, &running))?;

@@ -348,7 +348,11 @@ impl Passage<'_> {
             .map(|it| Holes::of(&Net::Made(it), Vec::new()));
         let services = self.named_services();
         let root = &self.workspace.root;
-        let effect = effect::measure(&end.record, seen, services, holes.as_ref(), root);
+        let mut effect = effect::measure(&end.record, seen, services, holes.as_ref(), root);
+        // Git itself takes no objects away.
+        if !running.action.starts_with("git.") {
+            effect.add_shared(&end.wrote_shared);
+        }
         running.effect = Some(effect);
         Ok(())
     }

@@ -267,6 +267,8 @@ pub struct SupervisedChild {
     sender: Sender<Message>,
     session: SessionId,
     beside: PlacesBeside,
+    /// Repositories outside that the workspace shares with other work trees.
+    shared: Vec<PathBuf>,
 }
 
 /// How a supervised command ended.
@@ -277,6 +279,8 @@ pub(super) struct SupervisedEnd {
     /// What was seen of it, where it was supervised.
     pub(super) observation: Option<Observation>,
     pub(super) record: ReachRecord,
+    /// Those of the shared repositories in which it wrote.
+    pub(super) wrote_shared: Vec<PathBuf>,
     /// Kept by whoever stays for what still runs.
     pub(super) supervisor: Option<Supervisor>,
 }
@@ -285,6 +289,13 @@ impl SupervisedChild {
     /// The process, and who watches over it. What it wants outside is refused from here on.
     pub fn into_parts(self) -> (Child, Option<Supervisor>) {
         (self.child, self.supervisor)
+    }
+
+    fn wrote_shared(&self, seen: &Observation) -> Vec<PathBuf> {
+        let written = || seen.written.paths.iter().chain(&seen.written.trees);
+        let shared = self.shared.iter();
+        let is_written = |place: &&PathBuf| written().any(|path| path.starts_with(place));
+        shared.filter(is_written).cloned().collect()
     }
 
     /// Starts a command without a fence.
@@ -302,6 +313,7 @@ impl SupervisedChild {
             sender,
             session: session.clone(),
             beside: PlacesBeside::default(),
+            shared: Vec::new(),
         })
     }
 }
@@ -335,6 +347,8 @@ impl Passage<'_> {
             supervision.registry = supervision.registry.join(session.as_str());
             supervision.hosts.extend(self.default_hosts());
         }
+        // As the work tree says before anything in it can be changed.
+        let shared = safepoint_state::git::linked_places(&self.workspace.root, &[]);
         let started = match fence.spawn_asking(command, gate) {
             Ok(started) => started,
             Err(FenceError::Start { source, .. }) => return Err(source),
@@ -348,6 +362,7 @@ impl Passage<'_> {
             sender,
             session: session.clone(),
             beside,
+            shared,
         })
     }
 
@@ -400,7 +415,12 @@ impl Passage<'_> {
             Some(seen) => self.reach_record(&session, seen, &supervised.beside, &mut holds),
             None => ReachRecord::default(),
         };
+        let wrote_shared = match &observation {
+            Some(seen) => supervised.wrote_shared(seen),
+            None => Vec::new(),
+        };
         Ok(SupervisedEnd {
+            wrote_shared,
             ended,
             status,
             is_fenced: supervised.is_fenced,
@@ -511,6 +531,12 @@ impl Passage<'_> {
         }
     }
 
+    /// Whether it is no use to ask anybody: tools do without it.
+    fn is_written_in_passing(&self, path: &Path) -> bool {
+        let mut homes = self.home.iter();
+        homes.any(|home| safepoint_fence::is_written_in_passing(home, path))
+    }
+
     /// Whether no yes opens it: Safepoint's own files and sockets, and what is hidden behind every
     /// fence.
     fn is_never_opened(&self, wanted: &Refusal) -> bool {
@@ -537,6 +563,7 @@ impl Passage<'_> {
         for wanted in seen.refused.iter().take(MAX_LISTED) {
             if let Refusal::Outside(path) = wanted
                 && asked < MAX_REQUESTS
+                && !self.is_written_in_passing(path)
             {
                 asked += 1;
                 match self.admit(session, wanted) {

@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use private::CacheVariable;
+pub use shared::is_written_in_passing;
 
 /// The caches of what runs behind a fence. Nothing is made before [`Self::make`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -94,6 +94,22 @@ const TOOLS: [Tool; 11] = [
     },
 ];
 
+/// What tools write beside their caches in passing, and do without: a count of what was used, a
+/// note that there is a newer version. Beneath the home, with all that lies there.
+const IN_PASSING: [&str; 5] = [
+    ".cargo/.global-cache-journal",
+    ".cargo/.global-cache-shm",
+    ".cargo/.global-cache-wal",
+    ".config/configstore",
+    ".config/go/telemetry",
+];
+
+/// Whether a tool writes this in passing, so that nobody misses it where it is refused.
+pub fn is_written_in_passing(home: &Path, path: &Path) -> bool {
+    let mut known = IN_PASSING.iter().map(|name| home.join(name));
+    known.any(|known| path.starts_with(known))
+}
+
 /// More directories of a project are not looked into, and no more entries of one.
 const MAX_DIRECTORIES: usize = 100;
 const MAX_ENTRIES: usize = 1000;
@@ -217,6 +233,21 @@ mod tests {
         for path in precious.map(|path| Path::new("/home/ada").join(path)) {
             let within = caches.iter().find(|cache| path.starts_with(cache));
             assert_eq!(within, None, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn fe_07_what_tools_write_in_passing_is_told_from_what_somebody_misses() {
+        let home = Path::new("/home/ada");
+        let is_passing = |path: &str| is_written_in_passing(home, &home.join(path));
+        assert!(is_passing(".cargo/.global-cache-journal"));
+        assert!(is_passing(".config/go/telemetry/local/a.count"));
+        for missed in [
+            ".cargo/config.toml",
+            ".config/go/env",
+            "/root/.config/configstore",
+        ] {
+            assert!(!is_passing(missed), "{missed}");
         }
     }
 

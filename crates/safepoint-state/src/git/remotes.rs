@@ -39,10 +39,12 @@ pub fn remote_hosts(worktree: &Path) -> BTreeSet<String> {
 /// The host and the port of a remote. A path of this machine has none.
 fn host_of(url: &str) -> Option<String> {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // `user@host:path`; a slash before the colon makes it a path.
-        let (host, _) = url.split_once(':')?;
+        // `user@host:path`; a slash before the colon makes it a path, a second colon behind the
+        // first names a helper of git's.
+        let (host, path) = url.split_once(':')?;
         let host = host.rsplit('@').next().filter(|it| !it.is_empty())?;
-        return (!host.contains('/')).then(|| format!("{host}:22"));
+        let is_host = !host.contains('/') && !path.starts_with(':');
+        return is_host.then(|| format!("{host}:22"));
     };
     let (_, port) = SCHEMES.iter().find(|(name, _)| *name == scheme)?;
     let authority = rest.split('/').next()?;

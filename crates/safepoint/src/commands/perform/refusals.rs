@@ -4,8 +4,10 @@
 //! Each says that it was the fence, what was refused, and what to do. How something is approved is
 //! no business of the agent's.
 
+use std::path::Path;
+
 use safepoint_control::pass::{ReachRecord, RefusedTarget};
-use safepoint_fence::builds_sandbox;
+use safepoint_fence::{builds_sandbox, is_written_in_passing};
 use safepoint_model::text;
 
 /// So many refusals are told to whoever reads the output; the record has more.
@@ -18,7 +20,14 @@ const SANDBOX_ADVICE: &str = "bwrap, rootless containers and the sandbox of Chro
 pub(crate) fn refusals_in_words(record: &ReachRecord) -> Vec<String> {
     let is_sandbox = |it: &&RefusedTarget| it.target.is_empty() && builds_sandbox(&it.action);
     let sandbox: Vec<&RefusedTarget> = record.refused.iter().filter(is_sandbox).collect();
+    let home = crate::world::home_of_user();
+    let is_missed = |it: &&RefusedTarget| {
+        let path = Path::new(&it.target);
+        let mut homes = home.iter();
+        !homes.any(|home| is_written_in_passing(home, path))
+    };
     let others = record.refused.iter().filter(|it| !is_sandbox(it));
+    let others = others.filter(is_missed);
     let mut lines: Vec<String> = others
         .clone()
         .take(MAX_REFUSALS_TOLD)
