@@ -144,8 +144,6 @@ pub(super) fn make_folder(above: &OwnedFd, path: &Path) -> Option<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "tests make files")]
-
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use super::Refusal;
 use super::caller::Caller;
+use super::filter::{CONSOLE, TYPE_INTO_TERMINAL};
 use super::listener::Answer;
 use super::watch::Watch;
 
@@ -71,15 +72,24 @@ pub fn builds_sandbox(call: &str) -> bool {
     SANDBOXES.contains(&call)
 }
 
-/// Refuses a call that is in the list, or that makes a namespace. `None` for any other.
+/// Refuses a call that is in the list, that makes a namespace, or an `ioctl` that the filter hands
+/// over. `None` for any other.
 pub(super) fn refuse(caller: &Caller<'_>, watch: &Watch) -> Option<Answer> {
-    let name = match caller.notification.call() {
-        libc::SYS_clone => "clone",
-        libc::SYS_unshare => "unshare",
-        call => CALLS.iter().find(|(known, _)| *known == call)?.1,
+    let (name, error) = match caller.notification.call() {
+        libc::SYS_clone => ("clone", Errno::PERM),
+        libc::SYS_unshare => ("unshare", Errno::PERM),
+        libc::SYS_ioctl => match caller.notification.unsigned(1) {
+            TYPE_INTO_TERMINAL | CONSOLE => ("typing into a terminal", Errno::PERM),
+            // As on a file system that has none: programs go on without.
+            _ => ("changing attributes of a file system", Errno::OPNOTSUPP),
+        },
+        call => {
+            let known = CALLS.iter().find(|(known, _)| *known == call)?;
+            (known.1, Errno::PERM)
+        }
     };
     watch.refuse(Refusal::Call(name.to_owned()));
-    Some(Answer::Fail(Errno::PERM))
+    Some(Answer::Fail(error))
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn fe_13_ways_around_are_closed() {
 }
 
 #[test]
-fn fe_03_calls_that_build_sandboxes_are_recorded_by_their_names() {
+fn fe_03_calls_that_no_fence_allows_are_recorded_by_their_names() {
     let room = Room::new();
     let mount = "b'none', b'/mnt', b'tmpfs', 0, 0";
     for (number, arguments, name) in [
@@ -52,7 +52,17 @@ fn fe_03_calls_that_build_sandboxes_are_recorded_by_their_names() {
         (libc::SYS_clone, "0x10000011, 0, 0, 0, 0", Some("clone")),
         (libc::SYS_mount, mount, Some("mount")),
         (libc::SYS_chroot, "b'/'", Some("chroot")),
-        // The control: a call that is closed, and that programs do without.
+        (
+            libc::SYS_ioctl,
+            "os.open('.', 0), 0x40086602, 0",
+            Some("changing attributes of a file system"),
+        ),
+        // The control: a question, and a call that is closed and that programs do without.
+        (
+            libc::SYS_ioctl,
+            "os.open('.', 0), 0x80086601, ctypes.create_string_buffer(8)",
+            None,
+        ),
         (libc::SYS_clone3, "0, 0", None),
         (libc::SYS_getpid, "", None),
     ] {
