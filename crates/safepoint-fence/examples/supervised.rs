@@ -12,7 +12,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use safepoint_fence::{Fence, Listing, NetworkAccess, Supervision, Terminals};
+use safepoint_fence::{Caches, Fence, Listing, NetworkAccess, Supervision, Terminals};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -34,6 +34,7 @@ fn main() {
         listing: Listing::Everywhere,
         terminals: Terminals::All,
         supervision: (program != "--unsupervised").then_some(supervision),
+        caches: Caches::None,
     };
     let program = match program.as_str() {
         "--unsupervised" => arguments.next().expect("a command"),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::FenceError;
+use crate::caches::{CachePlan, MadeCaches};
 use crate::carve::{Hidden, existing};
 use crate::kernel::{Abilities, Rules};
 use crate::supervisor::{
@@ -63,6 +64,19 @@ pub struct Fence {
     /// What the supervisor lets through. `None`: there is none, and the network,
     /// sockets with a path and metadata outside are open.
     pub supervision: Option<Supervision>,
+    /// Where tools keep what they can make again.
+    pub caches: Caches,
+}
+
+/// The caches of what runs inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caches {
+    /// None of their own: no variable is set.
+    None,
+    /// They are made by [`Fence::make_caches`].
+    Planned(CachePlan),
+    /// They are there and writable, and variables name them.
+    Made(MadeCaches),
 }
 
 /// A process inside a fence.
@@ -147,6 +161,12 @@ pub fn strength() -> Strength {
     strength_of(Abilities::probe().as_ref())
 }
 
+/// Whether this kernel lets a fence close the network, sockets with a path and metadata outside.
+/// Without that, a program inside has effects that nobody sees.
+pub fn is_supervision_possible() -> bool {
+    Supervisor::is_possible()
+}
+
 fn strength_of(abilities: Option<&Abilities>) -> Strength {
     let Some(abilities) = abilities else {
         return Strength::None(NO_LANDLOCK.to_owned());
@@ -162,6 +182,20 @@ fn strength_of(abilities: Option<&Abilities>) -> Strength {
 }
 
 impl Fence {
+    /// Makes the caches that are planned, and lets them be written. Where that fails there are
+    /// none, and tools find the user's own, which they can only read.
+    pub fn make_caches(&mut self) {
+        if let Caches::Planned(plan) = &self.caches {
+            self.caches = match plan.make() {
+                Some(made) => {
+                    self.writable.push(made.private().to_owned());
+                    Caches::Made(made)
+                }
+                None => Caches::None,
+            };
+        }
+    }
+
     /// Starts a process inside the fence. Where the kernel has no Landlock it is
     /// started all the same, and the answer says [`Strength::None`]: a caller
     /// that does not want this asks [`strength`] first.
@@ -189,7 +223,7 @@ impl Fence {
 
     pub(crate) fn spawn_with(
         &self,
-        command: Command,
+        mut command: Command,
         abilities: Option<Abilities>,
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<FencedChild, FenceError> {
@@ -198,6 +232,9 @@ impl Fence {
             Some(abilities) => Some(self.rules(abilities)?),
             None => None,
         };
+        if let (Some(_), Caches::Made(made)) = (&rules, &self.caches) {
+            command.envs(made.environment());
+        }
         let is_supervised = rules.is_some() && Supervisor::is_possible();
         let supervision = self.supervision.as_ref().filter(|_| is_supervised);
         let supervisor = match supervision {
@@ -347,6 +384,7 @@ mod tests {
             listing: Listing::Everywhere,
             terminals: Terminals::Held,
             supervision: None,
+            caches: Caches::None,
         };
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).current_dir(place);

@@ -1,6 +1,7 @@
 //! Keeps a process tree in its place.
 //!
 //! ```text
+//! caches ─── where tools inside keep what they can make again
 //! Fence ──── what a tree may write, and what it may not even read (Landlock)
 //! supervisor  what it may reach and change beyond that, and what it wrote (seccomp)
 //! freeze ─── how somebody outside keeps it from moving names for a moment
@@ -23,13 +24,17 @@ mod supervisor;
 mod tree;
 
 pub use broker::{Call, CallRefusal, Listener, Peer, Streams, hand_over, hand_over_streams};
-pub use caches::default_caches;
+pub use caches::{
+    CachePlan, CacheVariable, MadeCaches, is_written_in_passing, shared_cache_names, shared_caches,
+};
 pub use error::FenceError;
-pub use fence::{Fence, FencedChild, Listing, Strength, Terminals, strength};
+pub use fence::{
+    Caches, Fence, FencedChild, Listing, Strength, Terminals, is_supervision_possible, strength,
+};
 pub use freeze::{Freeze, Frozen, MAX_FREEZE};
 pub use supervisor::{
     Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
-    Writes,
+    Writes, builds_sandbox,
 };
 pub use tree::{
     Membership, Process, ancestors, become_subreaper, descendants, is_within, membership,

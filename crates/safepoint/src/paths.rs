@@ -19,6 +19,8 @@ pub(crate) struct Paths {
     pub(crate) state: PathBuf,
     /// What may vanish with a restart: sockets.
     pub(crate) runtime: PathBuf,
+    /// What tools of agents keep for themselves. It is theirs, and not out of their reach.
+    pub(crate) caches: PathBuf,
 }
 
 impl Paths {
@@ -31,6 +33,7 @@ impl Paths {
                 data: home.join("data"),
                 state: home.join("state"),
                 runtime: home.join("runtime"),
+                caches: home.join("caches"),
             });
         }
         let home = environment.path("HOME").ok_or(CliError::NoHome)?;
@@ -42,12 +45,16 @@ impl Paths {
                 .join("safepoint")
         };
         let state = xdg("XDG_STATE_HOME", ".local/state");
+        // It is writable behind the fence, so no variable says where it is.
+        let user = crate::world::home_of_user();
+        let user = user.as_ref().unwrap_or(&home);
         Ok(Self {
             config: xdg("XDG_CONFIG_HOME", ".config"),
             data: xdg("XDG_DATA_HOME", ".local/share"),
             runtime: environment
                 .path("XDG_RUNTIME_DIR")
                 .map_or_else(|| state.join("run"), |path| path.join("safepoint")),
+            caches: user.join(".cache/safepoint/agents"),
             state,
         })
     }

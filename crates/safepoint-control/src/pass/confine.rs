@@ -298,6 +298,7 @@ impl Passage<'_> {
         if let Some(paths) = &running.within {
             self.narrow(&mut fence, paths)?;
         }
+        fence.make_caches();
         let mut fence = WidenedFence::of(fence);
         if let Some(paths) = &running.within {
             // An operator has named them: they are no temporary folders.
@@ -387,6 +388,7 @@ mod tests {
             listing: safepoint_fence::Listing::Everywhere,
             terminals: Terminals::None,
             supervision: None,
+            caches: safepoint_fence::Caches::None,
         });
         widened.allow(there.clone(), OutsideChange::Written);
         widened.allow(removed.clone(), OutsideChange::Removed);

@@ -225,11 +225,12 @@ impl Passage<'_> {
         };
         let stop = Stop::listen().map_err(failed)?;
         let command = self.shell_command(line, session, None, broker);
-        let fence = self.fence.clone().ok_or_else(|| {
+        let mut fence = self.fence.clone().ok_or_else(|| {
             failed(std::io::Error::other(
                 "it was not judged, and there is no fence to run it behind",
             ))
         })?;
+        fence.make_caches();
         let mut widened = with_socket(WidenedFence::of(fence), broker);
         let root = &self.workspace.root;
         widened

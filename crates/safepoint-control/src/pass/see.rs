@@ -8,7 +8,7 @@ use safepoint_authority::{
     Canonical, Coverage, Deed, Directory, Input, NamedPath, Preimage, Programs, Risk, Role,
     SideEffect, Surroundings, Tool, Touch, Understanding, Undo, Where, shell,
 };
-use safepoint_fence::{Strength, strength};
+use safepoint_fence::{Strength, is_supervision_possible, strength};
 use safepoint_gates::{Request, RiskTier};
 use safepoint_model::{ActionId, Digest, SessionId};
 use safepoint_state::{Errand, Note, Overwrites, Snapshot};
@@ -248,7 +248,10 @@ impl Passage<'_> {
         match &self.fence {
             // One that does not hold signals back holds writes all the same.
             Some(_) if !reaches_beyond && !outside => match strength() {
-                Strength::Full | Strength::Partial(_) => Fenced::Yes,
+                Strength::Full => Fenced::Yes,
+                // What may reach the network has effects that no checkpoint covers.
+                Strength::Partial(_) if !is_supervision_possible() => Fenced::No,
+                Strength::Partial(_) => Fenced::Yes,
                 Strength::None(_) => Fenced::No,
             },
             _ => Fenced::No,

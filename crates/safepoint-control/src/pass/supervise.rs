@@ -543,6 +543,12 @@ impl Passage<'_> {
         }
     }
 
+    /// Whether it is no use to ask anybody: tools do without it.
+    fn is_written_in_passing(&self, path: &Path) -> bool {
+        let mut homes = self.home.iter();
+        homes.any(|home| safepoint_fence::is_written_in_passing(home, path))
+    }
+
     /// Whether no yes opens it: Safepoint's own files and sockets, and what is hidden behind every
     /// fence.
     fn is_never_opened(&self, wanted: &Refusal) -> bool {
@@ -569,6 +575,7 @@ impl Passage<'_> {
         for wanted in seen.refused.iter().take(MAX_LISTED) {
             if let Refusal::Outside(path) = wanted
                 && asked < MAX_REQUESTS
+                && !self.is_written_in_passing(path)
             {
                 asked += 1;
                 match self.admit(session, wanted) {

@@ -5,7 +5,7 @@
 
 use libc::{c_long, sock_filter};
 
-use super::NetworkAccess;
+use super::{NetworkAccess, refused};
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xC000_003E;
@@ -36,8 +36,8 @@ const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
-const TYPE_INTO_TERMINAL: u32 = 0x5412;
-const CONSOLE: u32 = 0x541C;
+pub(super) const TYPE_INTO_TERMINAL: u32 = 0x5412;
+pub(super) const CONSOLE: u32 = 0x541C;
 
 /// The part of an `ioctl` that says whose it is, and those of file systems: `f`, `X`, `v`, `r` and
 /// that of Btrfs. They change metadata through a descriptor that can only read.
@@ -126,52 +126,18 @@ const OLD_WRITING: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_WRITING: &[c_long] = &[];
 
-/// Calls that nobody behind the fence makes, with what they are told. `ENOSYS` where programs
-/// have another way then.
-const CLOSED: &[(c_long, i32)] = &[
-    (libc::SYS_openat2, libc::ENOSYS),
-    (libc::SYS_clone3, libc::ENOSYS),
-    (libc::SYS_io_uring_setup, libc::ENOSYS),
-    (libc::SYS_io_uring_enter, libc::ENOSYS),
-    (libc::SYS_io_uring_register, libc::ENOSYS),
-    (SETXATTRAT, libc::ENOSYS),
-    (REMOVEXATTRAT, libc::ENOSYS),
-    (FILE_SETATTR, libc::ENOSYS),
-    (OPEN_TREE_ATTR, libc::ENOSYS),
-    (libc::SYS_open_by_handle_at, libc::EPERM),
-    (libc::SYS_process_vm_readv, libc::EPERM),
-    (libc::SYS_process_vm_writev, libc::EPERM),
-    (libc::SYS_pidfd_getfd, libc::EPERM),
-    (libc::SYS_add_key, libc::EPERM),
-    (libc::SYS_request_key, libc::EPERM),
-    (libc::SYS_keyctl, libc::EPERM),
-    (libc::SYS_bpf, libc::EPERM),
-    (libc::SYS_perf_event_open, libc::EPERM),
-    (libc::SYS_userfaultfd, libc::EPERM),
-    (libc::SYS_setns, libc::EPERM),
-    (libc::SYS_chroot, libc::EPERM),
-    (libc::SYS_pivot_root, libc::EPERM),
-    (libc::SYS_mount, libc::EPERM),
-    (libc::SYS_umount2, libc::EPERM),
-    (libc::SYS_move_mount, libc::EPERM),
-    (libc::SYS_open_tree, libc::EPERM),
-    (libc::SYS_fsopen, libc::EPERM),
-    (libc::SYS_fsconfig, libc::EPERM),
-    (libc::SYS_fsmount, libc::EPERM),
-    (libc::SYS_fspick, libc::EPERM),
-    (libc::SYS_mount_setattr, libc::EPERM),
-    (libc::SYS_swapon, libc::EPERM),
-    (libc::SYS_swapoff, libc::EPERM),
-    (libc::SYS_reboot, libc::EPERM),
-    (libc::SYS_init_module, libc::EPERM),
-    (libc::SYS_finit_module, libc::EPERM),
-    (libc::SYS_delete_module, libc::EPERM),
-    (libc::SYS_kexec_load, libc::EPERM),
-    (libc::SYS_kexec_file_load, libc::EPERM),
-    (libc::SYS_settimeofday, libc::EPERM),
-    (libc::SYS_clock_settime, libc::EPERM),
-    (libc::SYS_sethostname, libc::EPERM),
-    (libc::SYS_setdomainname, libc::EPERM),
+/// Calls that nobody behind the fence makes, and that programs do well without. They are told
+/// `ENOSYS`, and take another way then.
+const CLOSED: &[c_long] = &[
+    libc::SYS_openat2,
+    libc::SYS_clone3,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+    OPEN_TREE_ATTR,
 ];
 
 /// The whole filter.
@@ -194,9 +160,9 @@ pub(super) fn program(network: NetworkAccess) -> Vec<sock_filter> {
                 .fold(Body::new(), |body, question| {
                     body.equals(1, *question, ALLOW)
                 })
-                .equals(1, TYPE_INTO_TERMINAL, fail(libc::EPERM))
-                .equals(1, CONSOLE, fail(libc::EPERM))
-                .masked(1, REQUEST_KIND, &FILE_SYSTEM_KINDS, fail(libc::EOPNOTSUPP)),
+                .equals(1, TYPE_INTO_TERMINAL, HAND_OVER)
+                .equals(1, CONSOLE, HAND_OVER)
+                .masked(1, REQUEST_KIND, &FILE_SYSTEM_KINDS, HAND_OVER),
         ),
         (
             libc::SYS_prctl,
@@ -227,8 +193,11 @@ pub(super) fn program(network: NetworkAccess) -> Vec<sock_filter> {
     }
     let writing = WRITING.iter().chain(OLD_WRITING);
     rules.extend(writing.map(|call| (*call, Body::always(HAND_OVER))));
+    // Whoever misses one of these should know why: the supervisor refuses it, and says so.
+    let refused = refused::CALLS.iter().map(|(call, _)| *call);
+    rules.extend(refused.map(|call| (call, Body::always(HAND_OVER))));
     let closed = CLOSED.iter();
-    rules.extend(closed.map(|(call, error)| (*call, Body::always(fail(*error)))));
+    rules.extend(closed.map(|call| (*call, Body::always(fail(libc::ENOSYS)))));
     assemble(rules)
 }
 
@@ -499,9 +468,9 @@ mod tests {
             0x4004_7211, // FAT_IOCTL_SET_ATTRIBUTES
             0x5000_940e, // BTRFS_IOC_SUBVOL_CREATE
         ] {
-            assert_eq!(ioctl(change), fail(libc::EOPNOTSUPP), "{change:#x}");
+            assert_eq!(ioctl(change), HAND_OVER, "{change:#x}");
         }
-        assert_eq!(ioctl(0x5412), fail(libc::EPERM));
+        assert_eq!(ioctl(0x5412), HAND_OVER);
         for question in FILE_SYSTEM_QUESTIONS.map(u64::from) {
             assert_eq!(ioctl(question), ALLOW);
         }
@@ -514,8 +483,11 @@ mod tests {
         let arguments = [0; 6];
         assert_eq!(run_of(0x4000_0003, 1, arguments), fail(libc::ENOSYS));
         assert_eq!(run_of(ARCHITECTURE, X32 + 1, arguments), fail(libc::ENOSYS));
-        for (call, error) in CLOSED {
-            assert_eq!(run(*call, arguments), fail(*error));
+        for call in CLOSED {
+            assert_eq!(run(*call, arguments), fail(libc::ENOSYS));
+        }
+        for (call, _) in refused::CALLS {
+            assert_eq!(run(*call, arguments), HAND_OVER);
         }
         assert_eq!(run(libc::SYS_read, arguments), ALLOW);
     }

@@ -7,6 +7,7 @@
 //! caller, places ── whose call it is, and what its paths and descriptors really are
 //! writes ────────── recorded, then the kernel goes on: Landlock holds them
 //! freezer ───────── what moves names waits while somebody outside relies on them
+//! refused ───────── closed, and recorded
 //! metadata ──────── done on behalf of the caller
 //! network, send ─── done on behalf of the caller, where `reach` allows it
 //! reach, names, dns, sockets, registry ── what may be reached, and what is the session's own
@@ -30,6 +31,7 @@ mod network;
 mod observation;
 mod places;
 mod reach;
+mod refused;
 mod registry;
 mod rule;
 mod send;
@@ -60,6 +62,7 @@ pub use gate::Gate;
 pub(crate) use names::{Lookup, SystemLookup};
 pub use observation::{Observation, Refusal, Writes};
 pub(crate) use places::Places;
+pub use refused::builds_sandbox;
 pub use rule::{HostRule, HostRuleError, NetworkAccess, Supervision};
 
 /// Watches over a process tree, from threads of this process. It stands as long
@@ -319,11 +322,10 @@ impl Desk {
             )),
             libc::SYS_listen => Some(network::listen(&caller, reach, watch)),
             libc::SYS_socket => Some(network::socket(&caller, watch)),
-            libc::SYS_clone | libc::SYS_unshare => {
-                watch.refuse(Refusal::Call("a namespace of its own".to_owned()));
-                Some(Answer::Fail(Errno::PERM))
-            }
             _ => {
+                if let Some(refused) = refused::refuse(&caller, watch) {
+                    return Some(refused);
+                }
                 let changed = metadata::change(&caller, places, &self.own_streams, watch);
                 Some(changed.unwrap_or(Answer::Fail(Errno::NOSYS)))
             }

@@ -216,6 +216,7 @@ fn au_42_a_fenced_client_reaches_the_broker_and_writes_through_it() {
             listing: Listing::NotOnTheWay,
             terminals: Terminals::Held,
             supervision: None,
+            caches: safepoint_fence::Caches::None,
         };
         let mut child = fence.spawn(client(socket)).unwrap().child;
         assert!(child.wait().unwrap().success());

@@ -19,7 +19,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use safepoint_fence::{Fence, FenceError, Listing, Strength, Terminals, strength};
+use safepoint_fence::{Caches, Fence, FenceError, Listing, Strength, Terminals, strength};
 use tempfile::TempDir;
 
 /// Renames, where `mv` would copy what cannot be renamed.
@@ -82,6 +82,7 @@ impl Room {
             listing: self.listing,
             terminals: self.terminals,
             supervision: None,
+            caches: Caches::None,
         }
     }
 

@@ -176,6 +176,7 @@ fn nested() {
         listing: Listing::NotOnTheWay,
         terminals: Terminals::Held,
         supervision: None,
+        caches: Caches::None,
     };
     let run = |script: &str| {
         let mut command = Command::new("/bin/sh");

@@ -184,6 +184,7 @@ fn au_42_paths_that_are_not_clear_are_refused() {
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
         supervision: None,
+        caches: Caches::None,
     };
     for path in ["relative", "/absent-place/../x/.."] {
         let result = fence(path).spawn(room.shell("echo x > ran"));

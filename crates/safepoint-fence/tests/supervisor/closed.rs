@@ -44,6 +44,36 @@ fn fe_13_ways_around_are_closed() {
 }
 
 #[test]
+fn fe_03_calls_that_no_fence_allows_are_recorded_by_their_names() {
+    let room = Room::new();
+    let mount = "b'none', b'/mnt', b'tmpfs', 0, 0";
+    for (number, arguments, name) in [
+        (libc::SYS_unshare, "0x10000000", Some("unshare")),
+        (libc::SYS_clone, "0x10000011, 0, 0, 0, 0", Some("clone")),
+        (libc::SYS_mount, mount, Some("mount")),
+        (libc::SYS_chroot, "b'/'", Some("chroot")),
+        (
+            libc::SYS_ioctl,
+            "os.open('.', 0), 0x40086602, 0",
+            Some("changing attributes of a file system"),
+        ),
+        // The control: a question, and a call that is closed and that programs do without.
+        (
+            libc::SYS_ioctl,
+            "os.open('.', 0), 0x80086601, ctypes.create_string_buffer(8)",
+            None,
+        ),
+        (libc::SYS_clone3, "0, 0", None),
+        (libc::SYS_getpid, "", None),
+    ] {
+        let ran = room.python(&call(number, arguments)).succeeded();
+        let names: Vec<Refusal> = ran.seen.refused.iter().cloned().collect();
+        let expected = name.map(|name| Refusal::Call(name.to_owned()));
+        assert_eq!(names, Vec::from_iter(expected), "{number}");
+    }
+}
+
+#[test]
 fn fe_13_a_process_cannot_shut_its_supervisor_out() {
     let room = Room::new();
     // PR_SET_DUMPABLE is answered, and does nothing.
@@ -104,6 +134,7 @@ fn supervise(place: &Path) {
             freezer: place.join("freezes"),
             network: NetworkAccess::Closed,
         }),
+        caches: Caches::None,
     };
     let mut command = Command::new("python3");
     command.current_dir(place.join("work")).args([

@@ -20,7 +20,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
 use safepoint_fence::{
-    Fence, Gate, Listing, NetworkAccess, Observation, Refusal, Supervision, Terminals,
+    Caches, Fence, Gate, Listing, NetworkAccess, Observation, Refusal, Supervision, Terminals,
 };
 use tempfile::TempDir;
 
@@ -125,6 +125,7 @@ impl Room {
             listing: Listing::Everywhere,
             terminals: Terminals::None,
             supervision: Some(self.supervision.clone()),
+            caches: Caches::None,
         }
     }
 

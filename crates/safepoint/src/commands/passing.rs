@@ -11,7 +11,9 @@ use safepoint_control::pass::{
     session_ended,
 };
 use safepoint_control::{AtlasFile, Control};
-use safepoint_fence::{Fence, Listing, NetworkAccess, Supervision, Terminals, default_caches};
+use safepoint_fence::{
+    CachePlan, Caches, Fence, Listing, NetworkAccess, Supervision, Terminals, shared_caches,
+};
 use safepoint_gates::Resolution;
 use safepoint_model::{Span, WorkspaceId, text};
 use safepoint_state::path::TreePath;
@@ -319,13 +321,13 @@ fn is_asked_by_our_own(context: &Context) -> bool {
         && ours.is_some_and(|(one, other)| same(&one, &other))
 }
 
-/// Where a command may write without asking: in the workspace, in temporary folders, and in
-/// the caches of build tools.
+/// Where a command may write without asking: in the workspace, in temporary folders, in the
+/// caches of agents, and in those of tools that cannot be told of them.
 pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
     let mut writable = vec![workspace.root.clone(), "/tmp".into(), "/var/tmp".into()];
     // Whoever asks sets the variables, so none of them says where it may write.
     if let Some(home) = crate::world::home_of_user() {
-        writable.extend(default_caches(&home, |_| None));
+        writable.extend(shared_caches(&home));
     }
     let mut hidden = context.own_places_around(&workspace.root);
     // A hidden file in the workspace would take all new names from the directories on its way.
@@ -335,12 +337,44 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
     let linked = safepoint_state::git::linked_places(&workspace.root, &writable);
     writable.extend(linked);
     Fence {
+        caches: caches(context, &workspace.root, &writable),
         writable,
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
         supervision: Some(supervision(context, &workspace.root)),
     }
+}
+
+/// The caches of what runs behind the fence. Those of agents are no part of a workspace: a
+/// checkpoint would hold them, and another agent's work would change them.
+pub(crate) fn caches(context: &Context, root: &Path, writable: &[PathBuf]) -> Caches {
+    let private = &context.paths.caches;
+    let real = std::fs::canonicalize(private).unwrap_or_else(|_| private.clone());
+    if real.starts_with(root) || root.starts_with(&real) {
+        return Caches::None;
+    }
+    let environment = &context.environment;
+    let plan = CachePlan::new(private)
+        .with_variables(writable, |name| environment.path(name).map(Into::into));
+    let plan = match own_cache(context) {
+        Some(own) => plan.with_downloads_of(&own),
+        None => plan,
+    };
+    Caches::Planned(match crate::world::home_of_user() {
+        Some(home) => plan.with_tools_of(&home, root),
+        None => plan,
+    })
+}
+
+/// Where the user's own tools keep their caches. Links lead there, and nothing is opened by it.
+fn own_cache(context: &Context) -> Option<PathBuf> {
+    let environment = &context.environment;
+    let named = environment.path("XDG_CACHE_HOME");
+    // Inside an agent it names that of agents.
+    let named = named.filter(|it| it.is_absolute() && !it.starts_with(&context.paths.caches));
+    let default = || Some(environment.path("HOME")?.join(".cache"));
+    named.or_else(default).filter(|path| path.is_absolute())
 }
 
 /// What a command may reach without asking: what settings name. All else is closed.

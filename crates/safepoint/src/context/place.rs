@@ -97,6 +97,7 @@ impl Context {
             data,
             state,
             runtime,
+            caches: _, // agents write there
         } = &self.paths;
         // What lets this machine in at a server is ours wherever it lies.
         let token = self.settings.server.iter().map(|it| &it.token_file.value);
@@ -140,6 +141,7 @@ impl Context {
             data,
             state,
             runtime,
+            caches: _, // agents write there
         } = &self.paths;
         let named = [config, data, state, runtime].into_iter().cloned();
         let named = named.chain(self.store_files());

@@ -10,7 +10,7 @@ use safepoint_control::pass::{
     Verdict,
 };
 use safepoint_control::{AtlasFile, Control, NoCaller};
-use safepoint_fence::{Fence, Listing, Terminals};
+use safepoint_fence::{Caches, Fence, Listing, Terminals};
 use safepoint_gates::Event;
 use safepoint_model::{ActionId, Span};
 use safepoint_state::{Goal, Patterns, Progress, Rules, State, Surroundings, Workspace, path};
@@ -97,6 +97,7 @@ impl Sample {
                 listing: Listing::Everywhere,
                 terminals: Terminals::Held,
                 supervision: None,
+                caches: Caches::None,
             },
             progress: Progress::default(),
         })

@@ -3,12 +3,12 @@
 
 mod canary;
 mod codex;
+mod fence;
 
 use safepoint_clients::Client;
 use safepoint_clients::settings::{self, HookCommand, Scope};
 use safepoint_clients::skills::{Skill, is_skill_untouched};
 use safepoint_control::pass::DisagreementCounts;
-use safepoint_fence::Strength;
 use safepoint_model::{Exit, text};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,7 +71,9 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         store(context),
         rules(context),
         operators(context),
-        fence(),
+        fence::kernel(),
+        fence::caches(context),
+        fence::sandboxes(context),
         git(context),
         disagreements(context),
     ];
@@ -241,15 +243,6 @@ fn operators(context: &Context) -> CheckReply {
         Err(error) => Err(error.to_string()),
     };
     check("operators", detail)
-}
-
-fn fence() -> CheckReply {
-    let detail = match safepoint_fence::strength() {
-        Strength::Full => "the kernel keeps what agents start in the workspace".to_owned(),
-        Strength::Partial(what) => format!("the kernel does not hold all: {what}"),
-        Strength::None(why) => format!("{why}; what needs a fence is put before a person"),
-    };
-    check("fence", Ok(detail))
 }
 
 /// How often words and effects disagreed: our own error rate.

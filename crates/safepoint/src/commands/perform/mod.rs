@@ -4,14 +4,13 @@
 //! nobody types it. Claude Code starts its shells through `safepoint client-shell` instead.
 
 mod client_shell;
+mod refusals;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use safepoint_control::ControlError;
-use safepoint_control::pass::{
-    ClaimedLine, Passage, PerformedLine, ReachRecord, RefusedTarget, ShellLine,
-};
+use safepoint_control::pass::{ClaimedLine, Passage, PerformedLine, ShellLine};
 use safepoint_fence::Listener;
 use safepoint_model::{ActionId, SessionId};
 
@@ -22,6 +21,7 @@ use crate::detach;
 use crate::error::CliError;
 
 pub(crate) use client_shell::{Text, with_command_word};
+pub(crate) use refusals::refusals_in_words;
 
 /// Arguments of `perform`
 #[derive(Debug, clap::Args)]
@@ -32,9 +32,6 @@ pub(crate) struct Arguments {
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
-
-/// So many refusals are told to whoever reads the output; the record has more.
-const MAX_REFUSALS_TOLD: usize = 10;
 
 /// Whether a line was judged.
 enum Judged {
@@ -136,32 +133,6 @@ fn perform(
     }
     context.console.flush()?;
     Ok(performed.code)
-}
-
-/// What was refused inside the fence, and how to ask for it: the agent reads this after the
-/// output of its line.
-pub(crate) fn refusals_in_words(record: &ReachRecord) -> Vec<String> {
-    let refused = record.refused.iter().take(MAX_REFUSALS_TOLD);
-    let mut lines: Vec<String> = refused.map(refusal_in_words).collect();
-    if let more @ 1.. = record.refused.len().saturating_sub(MAX_REFUSALS_TOLD) {
-        lines.push(format!("Safepoint's fence refused {more} more"));
-    }
-    lines
-}
-
-fn refusal_in_words(refused: &RefusedTarget) -> String {
-    let target = safepoint_model::text::line(&refused.target).text;
-    let what = match target.is_empty() {
-        true => format!("the system call `{}`", refused.action),
-        false => format!("{} {target}", refused.action),
-    };
-    match &refused.hold_id {
-        // How to approve it is no business of the agent's.
-        Some(hold) => format!(
-            "Safepoint's fence refused {what}. A person can allow it: it waits for them as {hold}; run the same again after that"
-        ),
-        None => format!("Safepoint's fence refused {what}"),
-    }
 }
 
 /// A shell of the system, or `sh`.

@@ -64,6 +64,9 @@ pub(super) fn run(
         fence.terminals = Terminals::All;
         // The client itself talks to its model.
         fence.supervision = None;
+        if !arguments.flags.dry_run {
+            fence.make_caches();
+        }
     }
     let fence = passage.fence.clone();
     let act = Act::Agent(agent.to_vec());
