@@ -100,9 +100,12 @@ impl<'a> Visit<'a> {
             Some(_) if self.has_shell_prefix() => Reply::Pass { context },
             None => Reply::Pass { context },
             Some(line) => Reply::Instead {
-                line: self
-                    .arguments
-                    .performing(self.context, leave.action_id.as_str(), line)?,
+                line: self.arguments.performing(
+                    self.context,
+                    leave.action_id.as_str(),
+                    None,
+                    line,
+                )?,
                 context,
             },
         })
@@ -310,14 +313,11 @@ impl<'a> Visit<'a> {
         if self.has_shell_prefix() {
             return Ok(Reply::Pass { context });
         }
-        let client = self.heard.client.name();
-        let performing = self
+        let agent = Some(self.heard.client);
+        let line = self
             .arguments
-            .performing(self.context, session.as_str(), line)?;
-        Ok(Reply::Instead {
-            line: format!("SAFEPOINT_AGENT={client} {performing}"),
-            context,
-        })
+            .performing(self.context, session.as_str(), agent, line)?;
+        Ok(Reply::Instead { line, context })
     }
 
     /// Whether this client starts its shells through this program.
