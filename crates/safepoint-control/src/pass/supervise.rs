@@ -243,13 +243,20 @@ struct WaitingQuestion {
 
 /// Where every command may write besides the workspace, and nobody keeps work.
 #[derive(Debug, Default)]
-struct PlacesBeside {
+pub(super) struct PlacesBeside {
     places: Vec<PathBuf>,
     /// What was let through by its name is work of somebody's, wherever it lies.
     granted: Vec<PathBuf>,
 }
 
 impl PlacesBeside {
+    pub(super) fn of(widened: &WidenedFence) -> Self {
+        Self {
+            places: widened.beside.clone(),
+            granted: widened.limits.granted().to_vec(),
+        }
+    }
+
     fn include(&self, path: &Path) -> bool {
         let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
         within(&self.places) && !within(&self.granted)
@@ -316,15 +323,10 @@ impl Passage<'_> {
         secured: Secured,
     ) -> std::io::Result<SupervisedChild> {
         let (sender, messages) = channel();
+        let beside = PlacesBeside::of(&widened);
         let WidenedFence {
-            mut fence,
-            limits,
-            beside,
+            mut fence, limits, ..
         } = widened;
-        let beside = PlacesBeside {
-            places: beside,
-            granted: limits.granted().to_vec(),
-        };
         let gate = Arc::new(QuestionGate {
             sender: Mutex::new(sender.clone()),
             is_secured: AtomicBool::new(secured == Secured::Yes),
@@ -525,7 +527,7 @@ impl Passage<'_> {
     }
 
     /// What was reached and refused, with a request for each refusal that has none yet.
-    fn reach_record(
+    pub(super) fn reach_record(
         &self,
         session: &SessionId,
         seen: &Observation,

@@ -9,7 +9,7 @@ use safepoint_clients::{
 };
 use safepoint_control::ControlError;
 use safepoint_control::pass::{
-    Act, Answer, CallKind, FileTarget, Passage, Proposal, Stdin, Visitor, means_program,
+    Act, Answer, CallKind, FileTarget, Leave, Passage, Proposal, Stdin, Visitor, means_program,
 };
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Digest, SessionId};
@@ -19,6 +19,7 @@ use super::{Arguments, reason};
 use crate::cli::{Cli, Command};
 use crate::commands::agents::{HOOK_ROOT, check_agent_call};
 use crate::commands::passing::{Flags, Room};
+use crate::commands::perform::relay::{self, RelayedLine};
 use crate::commands::session::deliver;
 use crate::commands::waiting::{Asked, StopSignals, Waited, wait_until};
 use crate::context::Context;
@@ -95,6 +96,7 @@ impl<'a> Visit<'a> {
         };
         let told = reason::context_of_call(&leave.resolution);
         let context = reason::joined(begun, told);
+        self.start_relay(call, &leave)?;
         Ok(match &leave.line {
             // The client starts it through us.
             Some(_) if self.has_shell_prefix() => Reply::Pass { context },
@@ -109,6 +111,27 @@ impl<'a> Visit<'a> {
                 context,
             },
         })
+    }
+
+    /// Starts what answers outside for a line that the client may run in a sandbox of its own.
+    fn start_relay(&self, call: &Call, leave: &Leave) -> Result<(), CliError> {
+        let action = &leave.action_id;
+        let (name, line) = match (&call.tool, &leave.line, self.has_shell_prefix()) {
+            (Tool::Shell { line, .. }, _, true) => (self.heard.session.as_str(), line),
+            (_, Some(line), false) => (action.as_str(), line),
+            _ => return Ok(()),
+        };
+        if !relay::may_be_sandboxed(self.context, self.heard)? {
+            return Ok(());
+        }
+        let line = RelayedLine {
+            name,
+            line,
+            client: self.heard.client.name(),
+            session: &self.heard.session,
+            action,
+        };
+        relay::start(self.context, &line)
     }
 
     /// Asks, and waits for an operator if this hook is to.
@@ -233,6 +256,7 @@ impl<'a> Visit<'a> {
 
     /// The agent rests: what it has not told the end of, it never will.
     fn stop(&mut self) -> Result<Reply, CliError> {
+        relay::dismiss_all(&self.context.paths.runtime, &self.heard.session);
         let flags = self.flags();
         let room = self.room(&flags)?;
         room.passage().give_up_on(&self.nobody(), false)?;
@@ -241,6 +265,7 @@ impl<'a> Visit<'a> {
 
     /// The session ends.
     fn end(&mut self) -> Result<Reply, CliError> {
+        relay::dismiss_all(&self.context.paths.runtime, &self.heard.session);
         let flags = self.flags();
         let room = self.room(&flags)?;
         self.refuse_inside_call(&room)?;

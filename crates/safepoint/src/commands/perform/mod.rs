@@ -4,9 +4,11 @@
 //! nobody types it. Claude Code starts its shells through `safepoint client-shell` instead.
 
 mod client_shell;
+pub(crate) mod relay;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use safepoint_control::ControlError;
 use safepoint_control::pass::{
@@ -20,6 +22,8 @@ use super::run::{Broker, BrokerClient, Keeper};
 use crate::context::Context;
 use crate::detach;
 use crate::error::CliError;
+use crate::paths::Paths;
+use crate::world::Environment;
 
 pub(crate) use client_shell::{Text, with_command_word};
 
@@ -42,6 +46,26 @@ enum Judged {
     Yes(Box<ClaimedLine>),
     /// It was not, and may change nothing.
     No,
+}
+
+/// Runs the line in a sandbox of the client, if this is one.
+pub(crate) fn run_in_sandbox(arguments: &Arguments) -> Option<ExitCode> {
+    let paths = Environment::read()
+        .ok()
+        .and_then(|it| Paths::find(&it).ok())?;
+    if !relay::is_store_out_of_reach(&paths) {
+        return None;
+    }
+    let [_, _, line] = arguments.command.as_slice() else {
+        return None;
+    };
+    let candidate = relay::Candidate {
+        name: &arguments.name,
+        line,
+    };
+    let shell = shell_named("bash");
+    let code = relay::run_candidates(&paths, &[candidate], &shell, OsStr::new(line));
+    Some(ExitCode::from(code))
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, CliError> {
@@ -73,6 +97,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
     }
     let action: ActionId = arguments.name.parse().map_err(|_| not_ours())?;
     let claimed = room.control.claim_line(&action, line)?;
+    relay::dismiss(&context.paths.runtime, &arguments.name, line);
     let client = broker_client(&claimed);
     perform(
         context,
