@@ -14,7 +14,7 @@ LINES = [
     "sed -i s/old/new/ src/util.py",
     "mkdir -p out && echo made > out/first && mv out/first out/second && cat out/second",
     "exit 3",
-    "python3 -c 'open(\"by-python.txt\", \"w\").write(\"it is\\n\")' && cat by-python.txt",
+    "sh ./build.sh",
 ]
 
 
@@ -38,21 +38,21 @@ def use_sandbox(client, room):
 def sandbox(client, room):
     """Lines work, are held by both, and are recorded and undone."""
     use_sandbox(client, room)
-    before = room.tree()
     outside = os.path.join(room.home, "outside.txt")
-    escapes = [f"echo x > {outside}", f"bash -c 'cat {room.store}/data/*; ls {room.store}/data; echo over'"]
-    outcome = run(client, room, [[client.shell(line)] for line in [*LINES, *escapes]])
+    room.write("build.sh", f"echo built > built.txt\necho stray > {outside}\ncat {room.store}/data/store.db\necho over\n")
+    before = room.tree()
+    outcome = run(client, room, [[client.shell(line)] for line in LINES])
     results = outcome.results
     check("new" in room.read("src/util.py"), f"sed did not run: {results}")
     check("made" in results[1] and room.exists("out/second"), f"the move did not work: {results}")
     check("3" in results[2], f"the code did not reach the model: {results}")
-    check("it is" in results[3], f"python did not run: {results}")
+    check(room.exists("built.txt"), f"the build did not run: {results}")
     check(not os.path.exists(outside), f"it wrote outside: {results}")
-    check("over" in results[5] and "denied" in results[5].lower(), f"our fence does not hide the store: {results}")
+    check("over" in results[3] and "store.db: Permission denied" in results[3], f"our fence does not hide the store: {results}")
     action = room.action_that_changed("src/util.py")
     check(changed_paths(action) == {"src/util.py"}, f"sed has changed {changed_paths(action)}")
     check(action["outcome"] == "ok", f"it is recorded as {action['outcome']}")
-    for made in ("by-python.txt", "out/second", "src/util.py"):
+    for made in ("built.txt", "out/second", "src/util.py"):
         room.safepoint("undo", room.action_that_changed(made)["action_id"])
     tree = room.tree()
     tree.pop("out", None)
@@ -109,14 +109,14 @@ def own_rules(client, room):
             file.write(rule.format("touch", "deny") + rule.format("sed -i", "ask_user"))
     lines = [
         "touch one.txt",
-        "echo x > made.txt && touch two.txt",
+        "ls src && touch two.txt",
         "echo \"it's\" | tee 'a b.txt'; touch 'three.txt'",
         "sed -i s/old/new/ src/util.py",
         "echo allowed > allowed.txt",
         "printf '%s\\n' \"it's\" 'a \"b\"' 'c\\d' '!e'",
     ]
     outcome = run(client, room, [[client.shell(line)] for line in lines])
-    for name in ("one.txt", "two.txt", "three.txt", "made.txt"):
+    for name in ("one.txt", "two.txt", "three.txt"):
         check(not room.exists(name), f"a rule is switched off, {name} is there: {outcome.results}")
     check("old" in room.read("src/util.py"), f"what is to be asked about ran unasked: {outcome.results}")
     check(room.exists("allowed.txt"), f"what is allowed did not run: {outcome.results}")

@@ -188,6 +188,9 @@ impl MessageReader {
         &mut self,
         milliseconds: u32,
     ) -> std::io::Result<Received<T>> {
+        if let Some(message) = self.take_message()? {
+            return Ok(Received::Message(message));
+        }
         let events = wait_for(&self.pipe, PollFlags::IN, milliseconds)?;
         if !events.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
             return Ok(Received::Nothing);
@@ -209,12 +212,20 @@ impl MessageReader {
             if self.bytes.len() > MAX_MESSAGE_BYTES {
                 return Err(Error::other("a message is too long"));
             }
-            if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
-                let rest = self.bytes.split_off(end + 1);
-                let message = std::mem::replace(&mut self.bytes, rest);
-                return read_message(&message).map(Received::Message);
+            if let Some(message) = self.take_message()? {
+                return Ok(Received::Message(message));
             }
         }
+    }
+
+    /// The first message of what was read, if it is whole.
+    fn take_message<T: DeserializeOwned>(&mut self) -> std::io::Result<Option<T>> {
+        let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') else {
+            return Ok(None);
+        };
+        let rest = self.bytes.split_off(end + 1);
+        let message = std::mem::replace(&mut self.bytes, rest);
+        read_message(&message).map(Some)
     }
 
     /// The same pipe, for somebody who waits for its end beside us.
