@@ -98,15 +98,14 @@ pub struct OrderedLine {
 
 impl Passage<'_> {
     /// What the process inside is to do. The checkpoint before the line is made now: nobody asks
-    /// for it later.
+    /// for it later, and what the client has laid out for its sandbox since the line was let
+    /// through is not the line's work.
     pub fn order_line(
         &self,
         claimed: ClaimedLine,
     ) -> Result<(OrderedLine, LineOrder), ControlError> {
         let mut running = claimed.into_running();
-        if running.before.is_none() {
-            self.secure_running(&mut running)?;
-        }
+        self.secure_running(&mut running)?;
         let failed = |error: std::io::Error| ControlError::Start {
             program: running.summary.clone(),
             error,
