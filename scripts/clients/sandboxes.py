@@ -62,6 +62,17 @@ def sandbox(client, room):
     check(room.safepoint("trail", "verify") is not None, "the trail does not verify")
 
 
+@story("sandbox-calls", clients=("claude", "codex"))
+def sandbox_calls(client, room):
+    """The agent looks at what was done, and takes it back; it makes nobody an operator."""
+    use_sandbox(client, room)
+    lines = ["sed -i s/old/new/ src/util.py", "safepoint log", "safepoint undo", "safepoint operator add me"]
+    outcome = run(client, room, [[client.shell(line)] for line in lines])
+    check("sed -i" in outcome.results[1], f"the log did not reach the model: {outcome.results}")
+    check("old" in room.read("src/util.py"), f"it is not taken back: {outcome.results}")
+    check(room.safepoint("operator", "list")["operators"] == [], "the agent made itself an operator")
+
+
 @story("sandbox-nobody", clients=("claude", "codex"))
 def sandbox_nobody(client, room):
     """Where no process outside answers, a line does not run, and says so."""

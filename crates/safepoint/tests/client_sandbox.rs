@@ -3,6 +3,7 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
     reason = "tests"
@@ -16,7 +17,7 @@ mod support;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use client::{Claude, passes};
@@ -86,7 +87,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// The process that has the pipes of a relay.
-fn process_of(relay: &PathBuf) -> u32 {
+fn process_of(relay: &Path) -> u32 {
     let found = fs::read_dir("/proc").unwrap().find_map(|entry| {
         let entry = entry.unwrap();
         let process = entry.file_name().to_str()?.parse::<u32>().ok()?;
@@ -135,6 +136,33 @@ fn fe_06_a_line_in_a_sandbox_runs_behind_the_fence_and_is_recorded() {
     let again = in_sandbox(&env, &replacement);
     assert_eq!(again.status.code(), Some(126), "{again:?}");
     assert_eq!(app(), "one\n");
+}
+
+#[test]
+fn fe_06_a_line_that_only_calls_safepoint_is_done_outside() {
+    let env = sandboxed();
+    let claude = Claude::new(&env);
+    let first = passes(&claude.asks("t-1", "echo two > app.py")).unwrap();
+    assert!(in_sandbox(&env, &first).status.success());
+    let does = |id: &str, words: &str| {
+        let line = format!("{} {words}", env!("CARGO_BIN_EXE_safepoint"));
+        let replacement = passes(&claude.asks(id, &line)).unwrap();
+        (replacement.clone(), in_sandbox(&env, &replacement))
+    };
+    let (replacement, log) = does("t-2", "log");
+    let said = String::from_utf8_lossy(&log.stdout).into_owned();
+    assert!(log.status.success() && said.contains("echo two"), "{log:?}");
+    // Once, and no other line.
+    assert_eq!(in_sandbox(&env, &replacement).status.code(), Some(126));
+    let ours = env!("CARGO_BIN_EXE_safepoint");
+    let replacement = passes(&claude.asks("t-3", &format!("{ours} log"))).unwrap();
+    let other = replacement.replace(&format!("{ours} log"), &format!("{ours} status"));
+    assert_ne!(other, replacement);
+    assert_eq!(in_sandbox(&env, &other).status.code(), Some(126));
+    let (_, undone) = does("t-4", "undo");
+    assert!(undone.status.success(), "{undone:?}");
+    let app = fs::read_to_string(env.project().join("app.py")).unwrap();
+    assert_eq!(app, "one\n");
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub const fn not_covered(client: Client) -> &'static [&'static str] {
             "calls that Claude Code itself rejects have no event after them: their outcome stays \
              unknown",
             "in its sandbox (`sandbox.enabled`) nobody but Claude Code holds the network, and \
-             `safepoint` inside a line does not work",
+             `safepoint` beside other commands of a line does not work",
             "commands in the background go on after the event that tells their end",
         ],
         Client::Codex => &[
@@ -28,7 +28,7 @@ pub const fn not_covered(client: Client) -> &'static [&'static str] {
             "a hook that is missing, crashes or runs out of time lets the call run",
             "the exit code of a command is not told: its outcome stays unknown",
             "calls that Codex itself refuses have no event after them",
-            "in its sandbox, `safepoint` inside a line does not work",
+            "in its sandbox, `safepoint` beside other commands of a line does not work",
             "input to a program that is running already, and searches that the model's provider \
              makes, may not pass hooks",
         ],

@@ -115,11 +115,19 @@ impl<'a> Visit<'a> {
 
     /// Starts what answers outside for a line that the client may run in a sandbox of its own.
     fn start_relay(&self, call: &Call, leave: &Leave) -> Result<(), CliError> {
-        let action = &leave.action_id;
-        let (name, line) = match (&call.tool, &leave.line, self.has_shell_prefix()) {
-            (Tool::Shell { line, .. }, _, true) => (self.heard.session.as_str(), line),
-            (_, Some(line), false) => (action.as_str(), line),
+        let line = match (&call.tool, &leave.line, self.has_shell_prefix()) {
+            (Tool::Shell { line, .. }, _, true) | (_, Some(line), false) => line,
             _ => return Ok(()),
+        };
+        self.start_relay_for(line, leave.action_id.as_str())
+    }
+
+    /// The same for what was let through as `work`, by whose name the line is found inside; where
+    /// the client starts its shells through us, by the name of the client's session.
+    fn start_relay_for(&self, line: &str, work: &str) -> Result<(), CliError> {
+        let name = match self.has_shell_prefix() {
+            true => self.heard.session.as_str(),
+            false => work,
         };
         if !relay::may_be_sandboxed(self.context, self.heard)? {
             return Ok(());
@@ -129,7 +137,7 @@ impl<'a> Visit<'a> {
             line,
             client: self.heard.client.name(),
             session: &self.heard.session,
-            action,
+            work,
         };
         relay::start(self.context, &line)
     }
@@ -335,6 +343,7 @@ impl<'a> Visit<'a> {
             return Ok(Reply::Pass { context });
         }
         let (session, _) = self.session(room, flags)?;
+        self.start_relay_for(line, session.as_str())?;
         if self.has_shell_prefix() {
             return Ok(Reply::Pass { context });
         }

@@ -135,9 +135,7 @@ impl Text {
         for line in &lines {
             if claimed.is_none() {
                 claimed = room.control.claim_line_of(client, &session, line)?;
-                if claimed.is_some() {
-                    relay::dismiss(&paths.runtime, &session, line);
-                }
+                relay::dismiss(&paths.runtime, &session, line);
             }
         }
         let line = ShellLine {

@@ -84,6 +84,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
         without: detach::VARIABLE,
     };
     if let Ok(session) = arguments.name.parse::<SessionId>() {
+        relay::dismiss(&context.paths.runtime, &arguments.name, line);
         let agent = context.environment.text("SAFEPOINT_AGENT");
         let client = BrokerClient {
             session,

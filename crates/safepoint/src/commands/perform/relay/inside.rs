@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,6 +67,10 @@ fn try_candidates(
     for candidate in candidates {
         let beginning = key(candidate.name, candidate.line);
         for directory in pipes::directories(&place(&paths.runtime), &beginning) {
+            // An equal line has that one.
+            if pipes::is_claimed(&directory) {
+                continue;
+            }
             let Some(ends) = pipes::reach(&directory)? else {
                 continue;
             };
@@ -78,6 +83,15 @@ fn try_candidates(
             pipes::send(&mut ask, &claim, || false)?;
             match answer(&mut reader)? {
                 FromOutside::Refused { why: refused } => why = refused,
+                FromOutside::Called {
+                    code,
+                    stdout,
+                    stderr,
+                } => {
+                    std::io::stdout().write_all(stdout.as_bytes())?;
+                    std::io::stderr().write_all(stderr.as_bytes())?;
+                    return Ok(code);
+                }
                 FromOutside::Order { format, order } if format == FORMAT => {
                     let line = ShellLine {
                         shell,

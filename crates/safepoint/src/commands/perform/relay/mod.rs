@@ -12,9 +12,13 @@
 //!        <─ recorded: what to tell ────
 //! ```
 //!
+//! A line that only calls us for what agents may ask is done outside by the relay, behind a fence
+//! in which it writes nothing, and what it prints is brought back.
+//!
 //! A relay serves one line, once. It is asked for nothing else: no decision, no other action, no
 //! path. Whatever is not as it should be ends it, and then the line does not run.
 
+mod calls;
 mod inside;
 mod outside;
 mod pipes;
@@ -57,6 +61,12 @@ enum FromOutside {
     Order { format: u32, order: Box<LineOrder> },
     /// It is not to be run.
     Refused { why: String },
+    /// It only called us, and that was done outside.
+    Called {
+        code: u8,
+        stdout: String,
+        stderr: String,
+    },
     /// How it ended is recorded; this is to be told to whoever reads its output.
     Recorded { refusals: Vec<String> },
 }

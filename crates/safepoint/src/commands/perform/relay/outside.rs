@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use safepoint_control::pass::{LineOrder, LineReport, OrderedLine};
-use safepoint_model::{ActionId, Entropy};
+use safepoint_model::{ActionId, Entropy, SessionId};
 
-use super::super::refusals_in_words;
+use super::super::{not_ours, refusals_in_words};
+use super::calls;
 use super::pipes::{self, MessageReader, Received};
 use super::{FORMAT, FromInside, FromOutside, key, place};
 use crate::cli::Global;
@@ -31,8 +32,8 @@ pub(crate) struct Arguments {
     client: String,
     /// The client's own name of its session
     session: String,
-    /// The action that was let through
-    action: String,
+    /// The action that was let through, or the session of a line that only calls `safepoint`
+    work: String,
 }
 
 /// A line that a relay is started for.
@@ -44,8 +45,8 @@ pub(crate) struct RelayedLine<'a> {
     /// The client, and its session.
     pub(crate) client: &'a str,
     pub(crate) session: &'a str,
-    /// What was let through.
-    pub(crate) action: &'a ActionId,
+    /// What was let through: an action, or a session of ours where the line only calls us.
+    pub(crate) work: &'a str,
 }
 
 /// Starts a relay for a line, in a process of its own.
@@ -86,7 +87,7 @@ fn spawn(
         .arg("relay")
         .arg("--")
         .arg(directory)
-        .args([line.client, line.session, line.action.as_str()])
+        .args([line.client, line.session, line.work])
         .current_dir(&context.directory)
         .env_remove("SAFEPOINT_AGENT")
         .stdin(Stdio::from(ask))
@@ -181,6 +182,18 @@ fn serve(global: &Global, arguments: &Arguments, ends: &mut Ends) -> Result<(), 
         return Ok(());
     };
     pipes::mark_claimed(&ends.directory)?;
+    if arguments.work.parse::<SessionId>().is_ok() {
+        let names = [arguments.work.as_str(), arguments.session.as_str()];
+        let is_own = calls::is_own_line(&ends.directory, names, &line);
+        let called = match is_own {
+            true => calls::call(global, &arguments.client, &arguments.work, &line),
+            false => Err(not_ours()),
+        };
+        let called = called.unwrap_or_else(|error| FromOutside::Refused {
+            why: error.to_string(),
+        });
+        return Ok(ends.send(&called)?);
+    }
     // The hook has started it there.
     let here = Environment::read()?.directory;
     let ordered = order(global, arguments, &here, &line);
@@ -217,10 +230,7 @@ fn order(
     context.recover()?;
     let flags = Flags::of_hook(false);
     let room = Room::of_client(&mut context, &flags, &arguments.client, &arguments.session)?;
-    let action: ActionId = arguments.action.parse().map_err(|_| CliError::Invalid {
-        message: "that is no action".to_owned(),
-        suggestion: "only a hook starts this",
-    })?;
+    let action: ActionId = arguments.work.parse().map_err(|_| not_ours())?;
     let claimed = room.control.claim_line(&action, line)?;
     let (ordered, order) = room.passage().order_line(claimed)?;
     Ok((context, room, ordered, order))
