@@ -111,16 +111,14 @@ fn only_action(env: &TestEnv) -> Value {
 fn fe_06_a_line_in_a_sandbox_runs_behind_the_fence_and_is_recorded() {
     let env = sandboxed();
     let claude = Claude::new(&env);
-    let line =
-        "echo two > app.py; cat \"$SAFEPOINT_HOME\"/data/store.db; mkdir d && mv d e; exit 3";
+    let line = "echo two > app.py; cat \"$SAFEPOINT_HOME\"/data/store.db; mkdir d && mv d e; \
+         for pipe in \"$SAFEPOINT_HOME\"/runtime/relays/*/*; do echo garbage > \"$pipe\"; done; exit 3";
     let replacement = passes(&claude.asks("t-1", line)).unwrap();
     let ended = in_sandbox(&env, &replacement);
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(3), "{said}");
-    assert!(
-        said.contains("Permission denied"),
-        "the store is hidden: {said}"
-    );
+    // The store is hidden, and so are the pipes: garbage would end the relay.
+    assert!(said.matches("denied").count() >= 3, "{said}");
     let app = || fs::read_to_string(env.project().join("app.py")).unwrap();
     assert_eq!(app(), "two\n");
     passes(&claude.after("t-1", "Bash", json!({"command": replacement})));
