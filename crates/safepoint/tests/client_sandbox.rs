@@ -111,8 +111,12 @@ fn only_action(env: &TestEnv) -> Value {
 fn fe_06_a_line_in_a_sandbox_runs_behind_the_fence_and_is_recorded() {
     let env = sandboxed();
     let claude = Claude::new(&env);
-    let line = "echo two > app.py; cat \"$SAFEPOINT_HOME\"/data/store.db; mkdir d && mv d e; \
-         for pipe in \"$SAFEPOINT_HOME\"/runtime/relays/*/*; do echo garbage > \"$pipe\"; done; exit 3";
+    env.write(
+        "project/poke.sh",
+        "for pipe in \"$SAFEPOINT_HOME\"/runtime/relays/*/*; do echo garbage > \"$pipe\"; done\n",
+    );
+    let line = "echo two > app.py; cat \"$SAFEPOINT_HOME\"/data/store.db; \
+         mkdir d && mv d e; sh poke.sh; exit 3";
     let replacement = passes(&claude.asks("t-1", line)).unwrap();
     let ended = in_sandbox(&env, &replacement);
     let said = String::from_utf8_lossy(&ended.stderr);
