@@ -19,6 +19,7 @@ import faults  # noqa: F401  It adds its stories, and so do the next ones.
 import guidance  # noqa: F401
 import ordinary  # noqa: F401
 import reach  # noqa: F401
+import sandboxes  # noqa: F401
 import setting_up  # noqa: F401
 import shells  # noqa: F401
 import skills  # noqa: F401

@@ -54,11 +54,12 @@ checkpoints:
 DELETION = "find src -delete"
 
 
-def story(name, only=None):
+def story(name, only=None, clients=None):
     """A function of a client and a room that raises when something does not hold."""
 
     def keep(function):
-        STORIES.append((name, only, function))
+        for client in clients or [only]:
+            STORIES.append((name, client, function))
         return function
 
     return keep

@@ -156,7 +156,16 @@ impl To<'_> {
 
     fn instead(&self, input: Value, context: Option<String>) -> Option<Wire> {
         let (mut answer, told) = match self.client {
-            Client::ClaudeCode | Client::Codex => {
+            // It takes another line without a word about permission, and goes on to ask itself.
+            Client::ClaudeCode => {
+                let specific = json!({"hookEventName": self.name, "updatedInput": input});
+                (
+                    json!({"hookSpecificOutput": specific}),
+                    "/hookSpecificOutput",
+                )
+            }
+            // It takes another line only with this word, and asks its own rules all the same.
+            Client::Codex => {
                 let specific = json!({"hookEventName": self.name, "permissionDecision": "allow",
                     "updatedInput": input});
                 (

@@ -17,6 +17,8 @@ pub struct Heard {
     pub directory: PathBuf,
     /// The sub-agent it is about.
     pub agent: Option<String>,
+    /// Where the client writes its session down, if it says so.
+    pub transcript: Option<PathBuf>,
     /// The client's own name of the event: an answer must repeat it.
     pub name: String,
     /// What happens.

@@ -25,7 +25,9 @@ fn main() {
         services: Vec::new(),
         sockets: Vec::new(),
         registry: std::env::temp_dir().join(format!("registry-{}", std::process::id())),
-        freezer: std::env::temp_dir().join(format!("registry-{}/freezes", std::process::id())),
+        freezer: Some(
+            std::env::temp_dir().join(format!("registry-{}/freezes", std::process::id())),
+        ),
         network: NetworkAccess::Closed,
     };
     let fence = Fence {

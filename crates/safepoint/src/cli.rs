@@ -197,6 +197,9 @@ pub(crate) enum Command {
     /// Run what Claude Code gives a shell, behind the fence
     #[command(hide = true)]
     ClientShell(perform::Text),
+    /// Answer for a line that a client runs in a sandbox of its own
+    #[command(hide = true)]
+    Relay(perform::relay::Arguments),
     /// Judge for a machine elsewhere
     #[command(hide = true, subcommand)]
     Judge(judge::Command),

@@ -63,6 +63,17 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
         Command::McpProxy(arguments) => return commands::mcp_proxy::run(&cli.global, arguments),
         Command::Serve(arguments) => return commands::serve::run(&cli.global, arguments),
         Command::ClientShell(text) => return text.run(&cli.global, arguments),
+        Command::Relay(arguments) => {
+            return commands::perform::relay::run(&cli.global, arguments);
+        }
+        _ => {}
+    }
+    if let Command::Perform(arguments) = &cli.command
+        && let Some(code) = commands::perform::run_in_sandbox(arguments)
+    {
+        return code;
+    }
+    match &cli.command {
         // What supervises a command stays for what that leaves behind.
         Command::Exec(_) | Command::Perform(_) | Command::Mutate(_) => {
             if let Some(code) = detach::run_in_child(arguments) {
@@ -146,6 +157,7 @@ fn carry_out(context: &mut Context, command: Command) -> Result<Exit, CliError> 
         | Command::McpProxy(_)
         | Command::Perform(_)
         | Command::ClientShell(_)
+        | Command::Relay(_)
         | Command::Serve(_) => Ok(Exit::Usage),
         Command::Try => commands::demo::run(context),
         Command::Init(arguments) => commands::init::run(context, &arguments),

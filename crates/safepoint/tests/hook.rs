@@ -140,15 +140,27 @@ fn su_05_a_gate_stops_a_deletion_and_the_model_is_told_how_to_answer() {
 /// The line runs as an agent's, behind a fence at which `safepoint` is served.
 #[track_caller]
 fn assert_reaches_store(instead: Option<String>, line: &str) {
-    let instead = instead.unwrap();
-    let (marks, rest) = instead.split_once(" -- bash -c ").unwrap();
-    let (agent, session) = marks.split_once(" perform ").unwrap();
-    assert!(
-        agent.starts_with("SAFEPOINT_AGENT=claude-code ") && session.starts_with("ses_"),
-        "{instead}"
-    );
-    let quoted = line.replace('\'', r"'\''");
-    assert_eq!(rest, format!("'{quoted}'"));
+    let words = words_of_replacement(&instead.unwrap(), line);
+    let (agent, rest) = words.split_at(2);
+    assert_eq!(agent, ["env", "SAFEPOINT_AGENT=claude-code"]);
+    assert!(rest[2].starts_with("ses_"), "{rest:?}");
+}
+
+/// The words that run `line`, from the program on. The client sees the line as it was written.
+#[track_caller]
+fn words_of_replacement(replacement: &str, line: &str) -> Vec<String> {
+    let quoted = line.replace('\'', r#"'"'"'"#);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    let quoted = match !line.is_empty() && line.chars().all(plain) {
+        true => quoted,
+        false => format!("'{quoted}'"),
+    };
+    let end = format!(" -- bash -c {quoted} || exit 126\n{line}");
+    let front = replacement.strip_suffix(&end);
+    let front = front.unwrap_or_else(|| panic!("{replacement}"));
+    let words = front.strip_prefix("exec ").unwrap().split_whitespace();
+    let words = words.chain(["--", "bash", "-c", line]);
+    words.map(str::to_owned).collect()
 }
 
 /// The command that answers, as the model is told it.
@@ -215,7 +227,7 @@ fn su_05_what_goes_on_in_the_background_is_told_when_it_ends() {
     // The client goes on before it has begun.
     passes(&claude.after("t-1", "Bash", input));
     assert_eq!(log(&env).len(), 0);
-    let words = shlex(&line);
+    let words = words_of_replacement(&line, "sed -i s/one/ONE/ src/app.py");
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
     assert_eq!(env.run(&words).code, 0);
     let (action, paths) = changed(&env, "s/one/ONE/");
@@ -346,7 +358,7 @@ fn su_05_a_line_that_could_write_anywhere_runs_behind_the_fence() {
     let claude = Claude::new(&env);
     let line = passes(&claude.asks("t-1", "sh build.sh")).unwrap();
     assert!(line.contains(" perform act_"), "{line}");
-    let words = shlex(&line);
+    let words = words_of_replacement(&line, "sh build.sh");
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
     let run = env.run(&words);
     assert_eq!(run.code, 3, "it ends as the line ends: {run:?}");
@@ -601,6 +613,31 @@ fn fe_01_every_line_runs_behind_the_fence() {
         let instead = passes(&claude.asks(&format!("t-{number}"), line));
         assert!(instead.is_some_and(|it| it.contains(" perform ")), "{line}");
     }
+}
+
+#[test]
+fn fe_06_the_line_as_it_was_written_is_shown_to_the_client_and_never_run() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let line = "echo '1' >> count; cat <<'END'\nit's\nEND";
+    let replacement = passes(&claude.asks("t-1", line)).unwrap();
+    let words = words_of_replacement(&replacement, line);
+    assert_eq!(words[1], "perform", "{replacement}");
+    let code = |line: &str| claude.shell(line).status.code();
+    let first = claude.shell(&replacement);
+    assert_eq!(first.stdout, b"it's\n", "{first:?}");
+    let count = || fs::read_to_string(env.project().join("count")).unwrap();
+    assert_eq!(count(), "1\n", "it ran once");
+    // Leave was for once: then nothing of it runs, also where a shell goes on after `exec`.
+    let going_on = format!("shopt -s execfail; {replacement}");
+    for shell in [&replacement, &going_on] {
+        assert_ne!(code(shell), Some(0));
+        assert_eq!(count(), "1\n");
+    }
+    let gone = replacement.replace(&words[0], "/nowhere/safepoint");
+    assert_eq!(code(&gone), Some(127));
+    assert_eq!(code(&format!("shopt -s execfail; {gone}")), Some(126));
+    assert_eq!(count(), "1\n");
 }
 
 #[test]

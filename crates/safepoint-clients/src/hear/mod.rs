@@ -97,9 +97,15 @@ impl Listener<'_> {
                 .ok_or("it does not name its session")?,
             directory: self.directory(here)?,
             agent: self.word(&[self.dialect.agent])?,
+            transcript: self.transcript(),
             name: self.name.to_owned(),
             event: self.event()?,
         })
+    }
+
+    fn transcript(&self) -> Option<PathBuf> {
+        let named = self.document.pointer("/transcript_path")?.as_str()?;
+        Some(PathBuf::from(named)).filter(|path| path.is_absolute())
     }
 
     fn event(&self) -> Result<Event, String> {

@@ -16,6 +16,8 @@ pub const fn not_covered(client: Client) -> &'static [&'static str] {
              later ones stop, but not on an answer that is cut off",
             "calls that Claude Code itself rejects have no event after them: their outcome stays \
              unknown",
+            "in its sandbox (`sandbox.enabled`) nobody but Claude Code holds the network, and \
+             `safepoint` beside other commands of a line does not work",
             "commands in the background go on after the event that tells their end",
         ],
         Client::Codex => &[
@@ -26,6 +28,7 @@ pub const fn not_covered(client: Client) -> &'static [&'static str] {
             "a hook that is missing, crashes or runs out of time lets the call run",
             "the exit code of a command is not told: its outcome stays unknown",
             "calls that Codex itself refuses have no event after them",
+            "in its sandbox, `safepoint` beside other commands of a line does not work",
             "input to a program that is running already, and searches that the model's provider \
              makes, may not pass hooks",
         ],
@@ -42,6 +45,8 @@ pub const fn not_covered(client: Client) -> &'static [&'static str] {
             "a hook that runs out of time lets the call run",
             "calls have no id: two equal calls at the same time cannot be told apart",
             "whether a prompt can be held back was not seen",
+            "its own rules (`--deny-tool`) do not see lines that run behind our fence: it takes \
+             another line only with leave",
             "tools of an MCP server with a hyphen in its name or theirs are taken for unknown tools",
         ],
         Client::Cursor => &[

@@ -138,7 +138,8 @@ pub(super) struct WidenedFence {
 }
 
 /// What may be written in directories that a fence had to be widened by.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct WriteLimits {
     /// What is writable in any case.
     open: Vec<PathBuf>,

@@ -62,7 +62,8 @@ impl Passage<'_> {
         let supervision = self.fence.as_ref()?.supervision.as_ref()?;
         let parts = [&visitor.client, &visitor.session, &visitor.call];
         let name = Digest::of_parts(&parts.map(|part| part.as_bytes()));
-        Some(Freeze::new(&supervision.freezer, &name.to_string()))
+        let directory = supervision.freezer.as_deref()?;
+        Some(Freeze::new(directory, &name.to_string()))
     }
 
     /// Lets names move again that the call of a file tool relied on.

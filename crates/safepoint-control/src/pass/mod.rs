@@ -40,6 +40,7 @@ mod refused;
 mod rehearse;
 mod request;
 mod restore;
+mod sandboxed;
 mod scratch;
 mod script;
 mod see;
@@ -86,6 +87,7 @@ pub use perform::{ClaimedLine, PerformedLine, ShellLine};
 pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::this_process;
 pub use request::Requested;
+pub use sandboxed::{LineOrder, LineReport, OrderedLine};
 pub use signed::Elsewhere;
 pub use silence::{given_up, session_ended};
 pub use supervise::{

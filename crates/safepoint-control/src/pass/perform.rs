@@ -19,7 +19,7 @@ use super::confine::WidenedFence;
 use super::cover::{Holes, Net};
 use super::documents::Running;
 use super::effect;
-use super::late::LeftRunning;
+use super::late::{LateFile, LeftRunning};
 use super::recover::this_process;
 use super::supervise::{ReachRecord, Secured, SupervisedChild, SupervisedEnd};
 use super::{Capture, Passage, Visitor};
@@ -69,6 +69,10 @@ impl ClaimedLine {
     /// The workspace it works in.
     pub fn workspace(&self) -> &Path {
         Path::new(&self.running.workspace)
+    }
+
+    pub(super) fn into_running(self) -> Running {
+        self.running
     }
 
     /// Whether it is run as it is, by the process that this one becomes: there is no fence, or it
@@ -158,7 +162,7 @@ impl Passage<'_> {
         let stop = Stop::listen().map_err(failed)?;
         let secured = Secured::of(&running);
         let action = Some(&running.action_id);
-        let command = self.shell_command(line, &running.session_id, action, broker);
+        let command = shell_command(line, &running.session_id, action, broker);
         let fence = self
             .fence_around(&running)
             .map(|fence| fence.map(|fence| with_socket(fence, broker)));
@@ -171,9 +175,29 @@ impl Passage<'_> {
             let secure = || self.secure_running(&mut running);
             self.attend_supervised(supervised, Capture::Inherit, None, &stop, secure)
         });
-        let mut share = None;
         let late = ended.as_mut().ok();
         let late = late.and_then(|end| self.begin_late(&running, end));
+        self.end_line_with(running, ended, line.shell, late)
+    }
+
+    /// Records how a line ended that left nothing running.
+    pub(super) fn end_line(
+        &self,
+        running: Running,
+        ended: std::io::Result<SupervisedEnd>,
+        shell: &Path,
+    ) -> Result<PerformedLine, ControlError> {
+        self.end_line_with(running, ended, shell, None)
+    }
+
+    fn end_line_with(
+        &self,
+        mut running: Running,
+        ended: std::io::Result<SupervisedEnd>,
+        shell: &Path,
+        late: Option<LateFile>,
+    ) -> Result<PerformedLine, ControlError> {
+        let mut share = None;
         let (outcome, body, code) = match &ended {
             Ok(end) => {
                 let outcome = if end.status.success() { "ok" } else { "error" };
@@ -201,7 +225,10 @@ impl Passage<'_> {
             self.count_disagreements(&running, outcome, !changes.is_empty())?;
         }
         self.told_to_gates(&running, report)?;
-        let end = ended.map_err(failed)?;
+        let end = ended.map_err(|error| ControlError::Start {
+            program: shell.display().to_string(),
+            error,
+        })?;
         let left_running = end.supervisor;
         let left_running = left_running.map(|it| self.left_running(&running, it, late));
         Ok(PerformedLine {
@@ -224,7 +251,7 @@ impl Passage<'_> {
             error,
         };
         let stop = Stop::listen().map_err(failed)?;
-        let command = self.shell_command(line, session, None, broker);
+        let command = shell_command(line, session, None, broker);
         let mut fence = self.fence.clone().ok_or_else(|| {
             failed(std::io::Error::other(
                 "it was not judged, and there is no fence to run it behind",
@@ -249,35 +276,6 @@ impl Passage<'_> {
             record: end.record,
             left_running: end.supervisor.map(LeftRunning::Unrecorded),
         })
-    }
-
-    fn shell_command(
-        &self,
-        line: &ShellLine<'_>,
-        session: &SessionId,
-        action: Option<&ActionId>,
-        broker: Option<&Path>,
-    ) -> Command {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a line of the agent, behind the fence"
-        )]
-        let mut command = Command::new(line.shell);
-        command
-            .arg("-c")
-            .arg(line.text)
-            // What lets this machine in at a server is no agent's business.
-            .env_remove("SAFEPOINT_SERVER_TOKEN")
-            .env_remove(line.without)
-            .env("SAFEPOINT_SESSION", session.as_str());
-        if let Some(action) = action {
-            command.env("SAFEPOINT_ACTION", action.as_str());
-        }
-        match broker {
-            Some(socket) => command.env("SAFEPOINT_BROKER", socket),
-            None => command.env("SAFEPOINT_FENCED", "1"),
-        };
-        command
     }
 
     /// Makes the checkpoint before the first write of an action that was taken for one that
@@ -380,6 +378,34 @@ impl Passage<'_> {
             "left_running": end.supervisor.as_ref().is_some_and(Supervisor::is_in_use),
         })
     }
+}
+
+pub(super) fn shell_command(
+    line: &ShellLine<'_>,
+    session: &SessionId,
+    action: Option<&ActionId>,
+    broker: Option<&Path>,
+) -> Command {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a line of the agent, behind the fence"
+    )]
+    let mut command = Command::new(line.shell);
+    command
+        .arg("-c")
+        .arg(line.text)
+        // What lets this machine in at a server is no agent's business.
+        .env_remove("SAFEPOINT_SERVER_TOKEN")
+        .env_remove(line.without)
+        .env("SAFEPOINT_SESSION", session.as_str());
+    if let Some(action) = action {
+        command.env("SAFEPOINT_ACTION", action.as_str());
+    }
+    match broker {
+        Some(socket) => command.env("SAFEPOINT_BROKER", socket),
+        None => command.env("SAFEPOINT_FENCED", "1"),
+    };
+    command
 }
 
 /// Opens the socket at which a line calls us.

@@ -243,13 +243,20 @@ struct WaitingQuestion {
 
 /// Where every command may write besides the workspace, and nobody keeps work.
 #[derive(Debug, Default)]
-struct PlacesBeside {
+pub(super) struct PlacesBeside {
     places: Vec<PathBuf>,
     /// What was let through by its name is work of somebody's, wherever it lies.
     granted: Vec<PathBuf>,
 }
 
 impl PlacesBeside {
+    pub(super) fn of(widened: &WidenedFence) -> Self {
+        Self {
+            places: widened.beside.clone(),
+            granted: widened.limits.granted().to_vec(),
+        }
+    }
+
     fn include(&self, path: &Path) -> bool {
         let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
         within(&self.places) && !within(&self.granted)
@@ -293,13 +300,6 @@ impl SupervisedChild {
         (self.child, self.supervisor)
     }
 
-    fn wrote_shared(&self, seen: &Observation) -> Vec<PathBuf> {
-        let written = || seen.written.paths.iter().chain(&seen.written.trees);
-        let shared = self.shared.iter();
-        let is_written = |place: &&PathBuf| written().any(|path| path.starts_with(place));
-        shared.filter(is_written).cloned().collect()
-    }
-
     /// Starts a command without a fence.
     pub(super) fn start_unfenced(
         mut command: Command,
@@ -331,16 +331,13 @@ impl Passage<'_> {
         secured: Secured,
     ) -> std::io::Result<SupervisedChild> {
         let (sender, messages) = channel();
+        let beside = PlacesBeside::of(&widened);
         let WidenedFence {
             mut fence,
             limits,
-            beside,
             own_sockets,
+            ..
         } = widened;
-        let beside = PlacesBeside {
-            places: beside,
-            granted: limits.granted().to_vec(),
-        };
         let gate = Arc::new(QuestionGate {
             sender: Mutex::new(sender.clone()),
             is_secured: AtomicBool::new(secured == Secured::Yes),
@@ -428,7 +425,7 @@ impl Passage<'_> {
             .sockets
             .retain(|it| !own_sockets.contains(it));
         let wrote_shared = match &observation {
-            Some(seen) => supervised.wrote_shared(seen),
+            Some(seen) => written_within(&supervised.shared, seen),
             None => Vec::new(),
         };
         Ok(SupervisedEnd {
@@ -563,7 +560,7 @@ impl Passage<'_> {
     }
 
     /// What was reached and refused, with a request for each refusal that has none yet.
-    fn reach_record(
+    pub(super) fn reach_record(
         &self,
         session: &SessionId,
         seen: &Observation,
@@ -612,6 +609,13 @@ impl Passage<'_> {
             refused,
         }
     }
+}
+
+/// Those of these places in which something was written.
+pub(super) fn written_within(places: &[PathBuf], seen: &Observation) -> Vec<PathBuf> {
+    let written = || seen.written.paths.iter().chain(&seen.written.trees);
+    let is_written = |place: &&PathBuf| written().any(|path| path.starts_with(place));
+    places.iter().filter(is_written).cloned().collect()
 }
 
 fn micros(span: Duration) -> i64 {

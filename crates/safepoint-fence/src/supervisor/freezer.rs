@@ -41,7 +41,8 @@ static COUNTER: AtomicU32 = AtomicU32::new(0);
 /// Whether calls of one supervised tree that move names may go on.
 #[derive(Debug)]
 pub(super) struct Freezer {
-    directory: PathBuf,
+    /// Where freezes are asked for, if this process hears of them.
+    directory: Option<PathBuf>,
     shared: Arc<Shared>,
     /// Made with the first call that moves a name.
     watcher: OnceLock<Result<Watcher, Errno>>,
@@ -75,7 +76,7 @@ pub(super) enum Passing {
 }
 
 impl Freezer {
-    pub(super) fn new(directory: PathBuf) -> Self {
+    pub(super) fn new(directory: Option<PathBuf>) -> Self {
         Self {
             directory,
             shared: Arc::default(),
@@ -118,8 +119,11 @@ impl Freezer {
     }
 
     fn watch(&self) -> Result<(), Errno> {
+        let Some(directory) = &self.directory else {
+            return Ok(());
+        };
         let start = || {
-            Watcher::start(&self.directory, &self.shared)
+            Watcher::start(directory, &self.shared)
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
         };
         match self.watcher.get_or_init(start) {

@@ -325,7 +325,7 @@ mod tests {
             services: rules(services),
             sockets: Vec::new(),
             registry: "/nowhere/at/all".into(),
-            freezer: "/nowhere/at/all".into(),
+            freezer: None,
             network: NetworkAccess::Closed,
         };
         Reach::new(supervision, Box::new(Book), Arc::new(Watch::new(gate)))

@@ -29,8 +29,9 @@ pub struct Supervision {
     /// has started can be reached by the next. Created with mode 0700 if missing.
     /// Nothing behind the fence may write there: it must not be writable, or be hidden.
     pub registry: PathBuf,
-    /// Where a [`Freeze`](crate::Freeze) of the workspace is asked for. Likewise.
-    pub freezer: PathBuf,
+    /// Where a [`Freeze`](crate::Freeze) of the workspace is asked for. Likewise. `None` where this
+    /// process cannot hear of one: then what moves names goes on during a freeze.
+    pub freezer: Option<PathBuf>,
     /// Whether network and sockets are supervised at all.
     pub network: NetworkAccess,
 }

@@ -131,7 +131,7 @@ fn supervise(place: &Path) {
             services: Vec::new(),
             sockets: Vec::new(),
             registry: place.join("registry"),
-            freezer: place.join("freezes"),
+            freezer: Some(place.join("freezes")),
             network: NetworkAccess::Closed,
         }),
         caches: Caches::None,

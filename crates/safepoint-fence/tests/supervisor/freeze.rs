@@ -47,8 +47,11 @@ fn fe_05_what_moves_names_waits_while_there_is_a_freeze() {
             looks += 1;
             assert!(looks < 100_000, "nothing moves in round {round}");
         }
-        let freeze = Freeze::new(&room.supervision.freezer, &format!("f{round}"));
-        let other = Freeze::new(&room.supervision.freezer, "other");
+        let freeze = Freeze::new(
+            room.supervision.freezer.as_deref().unwrap(),
+            &format!("f{round}"),
+        );
+        let other = Freeze::new(room.supervision.freezer.as_deref().unwrap(), "other");
         assert_eq!(freeze.begin().unwrap(), Frozen::Yes);
         assert_eq!(other.begin().unwrap(), Frozen::Yes, "another one beside it");
         assert!(stays(&place, 2000), "{}", is_link(&place));
@@ -65,7 +68,7 @@ fn fe_05_what_moves_names_waits_while_there_is_a_freeze() {
 #[test]
 fn fe_05_a_freeze_of_the_dead_holds_nobody() {
     let room = Room::new();
-    let freezer = &room.supervision.freezer;
+    let freezer = room.supervision.freezer.as_deref().unwrap();
     let freeze = Freeze::new(freezer, "left");
     assert_eq!(freeze.begin().unwrap(), Frozen::Yes, "nobody is there");
     let old = std::time::UNIX_EPOCH;
@@ -124,7 +127,7 @@ while not os.path.exists("over"): pass
     while !room.path("work/ready").exists() {
         std::thread::yield_now();
     }
-    let freeze = Freeze::new(&room.supervision.freezer, "f");
+    let freeze = Freeze::new(room.supervision.freezer.as_deref().unwrap(), "f");
     assert_eq!(freeze.begin().unwrap(), Frozen::Yes);
     freeze.end();
     fs::write(room.path("work/over"), "").unwrap();

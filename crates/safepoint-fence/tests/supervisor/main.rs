@@ -92,7 +92,7 @@ impl Room {
             services: Vec::new(),
             sockets: Vec::new(),
             registry: directory.path().join("registry/session"),
-            freezer: directory.path().join("registry/freezes"),
+            freezer: Some(directory.path().join("registry/freezes")),
             network: NetworkAccess::Closed,
         };
         Self {

@@ -390,7 +390,10 @@ fn supervision(context: &Context, root: &Path) -> Supervision {
         services,
         sockets,
         registry: context.paths.runtime.join(REGISTRY),
-        freezer: safepoint_control::pass::freezer_of(&context.paths.runtime.join(REGISTRY), root),
+        freezer: Some(safepoint_control::pass::freezer_of(
+            &context.paths.runtime.join(REGISTRY),
+            root,
+        )),
         network: NetworkAccess::Closed,
     }
 }

@@ -69,22 +69,27 @@ impl<'e> Claude<'e> {
     #[track_caller]
     pub(crate) fn does(&self, id: &str, line: &str) {
         let line = passes(&self.asks(id, line)).unwrap_or_else(|| line.to_owned());
+        let output = self.shell(&line);
+        assert!(output.status.success(), "{line}: {output:?}");
+        passes(&self.after(id, "Bash", json!({"command": line})));
+    }
+
+    /// The client's own shell runs a line.
+    pub(crate) fn shell(&self, line: &str) -> std::process::Output {
         let mut shell = self.env.command(&[]);
         let variables: Vec<_> = shell
             .get_envs()
             .map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned)))
             .collect();
         shell = std::process::Command::new("bash");
-        shell.args(["-c", &line]).current_dir(self.env.project());
+        shell.args(["-c", line]).current_dir(self.env.project());
         for (name, value) in variables {
             match value {
                 Some(value) => shell.env(name, value),
                 None => shell.env_remove(name),
             };
         }
-        let output = shell.output().unwrap();
-        assert!(output.status.success(), "{line}: {output:?}");
-        passes(&self.after(id, "Bash", json!({"command": line})));
+        shell.output().unwrap()
     }
 
     /// A file that is written by the client's own tool.

@@ -5,6 +5,7 @@
 
 mod guard;
 pub(crate) mod reason;
+mod replacement;
 mod visit;
 
 use std::ffi::OsString;
@@ -24,6 +25,7 @@ use crate::commands::agents::HOOK_ROOT;
 use crate::context::{Context, real_path};
 use crate::error::CliError;
 use crate::world::Environment;
+use replacement::quoted;
 
 /// How long we take at most, besides waiting for an operator.
 const DEADLINE: Duration = Duration::from_secs(50);
@@ -176,29 +178,27 @@ impl Arguments {
 
     /// The line that runs another one behind the fence, under the name of its action, or of its
     /// session where it only calls us.
-    fn performing(&self, context: &Context, name: &str, line: &str) -> Result<String, CliError> {
+    fn performing(
+        &self,
+        context: &Context,
+        name: &str,
+        agent: Option<Client>,
+        line: &str,
+    ) -> Result<String, CliError> {
         let program = crate::world::this_program().map_err(|error| CliError::File {
             action: "find",
             path: Path::new("safepoint").to_owned(),
             error,
         })?;
-        let store = match &context.store_given {
-            Some(store) => format!(" --store {}", quoted(store)),
-            None => String::new(),
-        };
-        Ok(format!(
-            "{}{store} perform {name} -- bash -c {}",
-            quoted(&program.to_string_lossy()),
-            quoted(line)
-        ))
-    }
-}
-
-/// One word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+        let mut words = Vec::new();
+        if let Some(agent) = agent {
+            words.extend(["env".to_owned(), format!("SAFEPOINT_AGENT={agent}")]);
+        }
+        words.push(quoted(&program.to_string_lossy()));
+        if let Some(store) = &context.store_given {
+            words.extend(["--store".to_owned(), quoted(store)]);
+        }
+        words.extend(["perform".to_owned(), name.to_owned()]);
+        replacement::of_line(&words.join(" "), line)
     }
 }

@@ -9,7 +9,7 @@ use safepoint_clients::{
 };
 use safepoint_control::ControlError;
 use safepoint_control::pass::{
-    Act, Answer, CallKind, FileTarget, Passage, Proposal, Stdin, Visitor, means_program,
+    Act, Answer, CallKind, FileTarget, Leave, Passage, Proposal, Stdin, Visitor, means_program,
 };
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Digest, SessionId};
@@ -19,6 +19,7 @@ use super::{Arguments, reason};
 use crate::cli::{Cli, Command};
 use crate::commands::agents::{HOOK_ROOT, check_agent_call};
 use crate::commands::passing::{Flags, Room};
+use crate::commands::perform::relay::{self, RelayedLine};
 use crate::commands::session::deliver;
 use crate::commands::waiting::{Asked, StopSignals, Waited, wait_until};
 use crate::context::Context;
@@ -95,17 +96,50 @@ impl<'a> Visit<'a> {
         };
         let told = reason::context_of_call(&leave.resolution);
         let context = reason::joined(begun, told);
+        self.start_relay(call, &leave)?;
         Ok(match &leave.line {
             // The client starts it through us.
             Some(_) if self.has_shell_prefix() => Reply::Pass { context },
             None => Reply::Pass { context },
             Some(line) => Reply::Instead {
-                line: self
-                    .arguments
-                    .performing(self.context, leave.action_id.as_str(), line)?,
+                line: self.arguments.performing(
+                    self.context,
+                    leave.action_id.as_str(),
+                    None,
+                    line,
+                )?,
                 context,
             },
         })
+    }
+
+    /// Starts what answers outside for a line that the client may run in a sandbox of its own.
+    fn start_relay(&self, call: &Call, leave: &Leave) -> Result<(), CliError> {
+        let line = match (&call.tool, &leave.line, self.has_shell_prefix()) {
+            (Tool::Shell { line, .. }, _, true) | (_, Some(line), false) => line,
+            _ => return Ok(()),
+        };
+        self.start_relay_for(line, leave.action_id.as_str())
+    }
+
+    /// The same for what was let through as `work`, by whose name the line is found inside; where
+    /// the client starts its shells through us, by the name of the client's session.
+    fn start_relay_for(&self, line: &str, work: &str) -> Result<(), CliError> {
+        let name = match self.has_shell_prefix() {
+            true => self.heard.session.as_str(),
+            false => work,
+        };
+        if !relay::may_be_sandboxed(self.context, self.heard)? {
+            return Ok(());
+        }
+        let line = RelayedLine {
+            name,
+            line,
+            client: self.heard.client.name(),
+            session: &self.heard.session,
+            work,
+        };
+        relay::start(self.context, &line)
     }
 
     /// Asks, and waits for an operator if this hook is to.
@@ -230,6 +264,7 @@ impl<'a> Visit<'a> {
 
     /// The agent rests: what it has not told the end of, it never will.
     fn stop(&mut self) -> Result<Reply, CliError> {
+        relay::dismiss_all(&self.context.paths.runtime, &self.heard.session);
         let flags = self.flags();
         let room = self.room(&flags)?;
         room.passage().give_up_on(&self.nobody(), false)?;
@@ -238,6 +273,7 @@ impl<'a> Visit<'a> {
 
     /// The session ends.
     fn end(&mut self) -> Result<Reply, CliError> {
+        relay::dismiss_all(&self.context.paths.runtime, &self.heard.session);
         let flags = self.flags();
         let room = self.room(&flags)?;
         self.refuse_inside_call(&room)?;
@@ -307,17 +343,15 @@ impl<'a> Visit<'a> {
             return Ok(Reply::Pass { context });
         }
         let (session, _) = self.session(room, flags)?;
+        self.start_relay_for(line, session.as_str())?;
         if self.has_shell_prefix() {
             return Ok(Reply::Pass { context });
         }
-        let client = self.heard.client.name();
-        let performing = self
+        let agent = Some(self.heard.client);
+        let line = self
             .arguments
-            .performing(self.context, session.as_str(), line)?;
-        Ok(Reply::Instead {
-            line: format!("SAFEPOINT_AGENT={client} {performing}"),
-            context,
-        })
+            .performing(self.context, session.as_str(), agent, line)?;
+        Ok(Reply::Instead { line, context })
     }
 
     /// Whether this client starts its shells through this program.

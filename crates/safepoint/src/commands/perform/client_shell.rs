@@ -15,6 +15,7 @@ use safepoint_clients::{Client, agent_lines, configured_commands, settings, shel
 use safepoint_control::pass::{ShellLine, client_process};
 use serde_json::Value;
 
+use super::relay::{self, Candidate};
 use super::{Judged, broker_client, perform, shell_named};
 use crate::cli::Global;
 use crate::commands::hook;
@@ -24,6 +25,7 @@ use crate::commands::run::{BrokerClient, Keeper};
 use crate::context::Context;
 use crate::detach;
 use crate::error::CliError;
+use crate::paths::Paths;
 use crate::world::Environment;
 
 /// Names the session, in the environment of every shell that Claude Code starts.
@@ -103,6 +105,18 @@ impl Text {
                 return replaced_by(Path::new("/bin/sh"), &["-c".as_ref(), &self.text]);
             }
         }
+        let shell = self.shell();
+        let session = environment.text(SESSION).unwrap_or_default();
+        let paths = Paths::find(&environment)?;
+        if relay::is_store_out_of_reach(&paths) {
+            let candidates = lines.iter().map(|line| Candidate {
+                name: &session,
+                line,
+            });
+            let candidates: Vec<Candidate<'_>> = candidates.collect();
+            let code = relay::run_candidates(&paths, &candidates, &shell, &self.text);
+            return Ok(Ended::Elsewhere(ExitCode::from(code)));
+        }
         if !detach::is_child() {
             // Whoever ends the shell that has started us means the line.
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
@@ -113,7 +127,6 @@ impl Text {
         let client = Client::ClaudeCode.name();
         let here = environment.directory.clone();
         let mut context = Context::of_agent(global, &here, client)?;
-        let session = context.environment.text(SESSION).unwrap_or_default();
         context.recover()?;
         let flags = Flags::of_hook(false);
         let room = Room::of_client(&mut context, &flags, client, &session)?;
@@ -122,9 +135,9 @@ impl Text {
         for line in &lines {
             if claimed.is_none() {
                 claimed = room.control.claim_line_of(client, &session, line)?;
+                relay::dismiss(&paths.runtime, &session, line);
             }
         }
-        let shell = self.shell();
         let line = ShellLine {
             shell: &shell,
             text: &self.text,
@@ -243,11 +256,6 @@ fn is_configured(
         return Ok(false);
     };
     let context = Context::of_agent(global, &environment.directory, Client::ClaudeCode.name())?;
-    let user = places(&context, Client::ClaudeCode, settings::Scope::User)?;
-    let project = places(&context, Client::ClaudeCode, settings::Scope::Project)?;
-    let local = project
-        .iter()
-        .map(|it| it.with_file_name("settings.local.json"));
     let root = context.workspace()?.root;
     let servers = [
         Some(settings::server_place(&root)),
@@ -258,15 +266,27 @@ fn is_configured(
             .path("CLAUDE_CONFIG_DIR")
             .map(|it| it.join(".claude.json")),
     ];
+    let servers = servers.into_iter().flatten();
+    let mut settings: Vec<Value> = servers.filter_map(|file| read_json(&file)).collect();
+    settings.extend(settings_of_client(&context)?);
+    let mut commands = settings.iter().flat_map(configured_commands);
+    Ok(commands.any(|command| command.is(text)))
+}
+
+/// The settings that Claude Code has, wherever they are.
+pub(super) fn settings_of_client(context: &Context) -> Result<Vec<Value>, CliError> {
+    let user = places(context, Client::ClaudeCode, settings::Scope::User)?;
+    let project = places(context, Client::ClaudeCode, settings::Scope::Project)?;
+    let local = project
+        .iter()
+        .map(|it| it.with_file_name("settings.local.json"));
     let mut files: Vec<PathBuf> = MANAGED.iter().map(PathBuf::from).collect();
     files.extend(user);
     files.extend(local);
-    files.extend(project);
-    files.extend(servers.into_iter().flatten());
+    files.extend(project.clone());
     let mut settings: Vec<Value> = files.iter().filter_map(|file| read_json(file)).collect();
     settings.extend(settings_on_command_line(client_process().0));
-    let mut commands = settings.iter().flat_map(configured_commands);
-    Ok(commands.any(|command| command.is(text)))
+    Ok(settings)
 }
 
 /// The settings that a person has named where the client was started.

@@ -5,9 +5,11 @@
 
 mod client_shell;
 mod refusals;
+pub(crate) mod relay;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use safepoint_control::ControlError;
 use safepoint_control::pass::{ClaimedLine, Passage, PerformedLine, ShellLine};
@@ -19,6 +21,8 @@ use super::run::{Broker, BrokerClient, Keeper};
 use crate::context::Context;
 use crate::detach;
 use crate::error::CliError;
+use crate::paths::Paths;
+use crate::world::Environment;
 
 pub(crate) use client_shell::{Text, with_command_word};
 pub(crate) use refusals::refusals_in_words;
@@ -41,6 +45,26 @@ enum Judged {
     No,
 }
 
+/// Runs the line in a sandbox of the client, if this is one.
+pub(crate) fn run_in_sandbox(arguments: &Arguments) -> Option<ExitCode> {
+    let paths = Environment::read()
+        .ok()
+        .and_then(|it| Paths::find(&it).ok())?;
+    if !relay::is_store_out_of_reach(&paths) {
+        return None;
+    }
+    let [_, _, line] = arguments.command.as_slice() else {
+        return None;
+    };
+    let candidate = relay::Candidate {
+        name: &arguments.name,
+        line,
+    };
+    let shell = shell_named("bash");
+    let code = relay::run_candidates(&paths, &[candidate], &shell, OsStr::new(line));
+    Some(ExitCode::from(code))
+}
+
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, CliError> {
     let [_, flag, line] = arguments.command.as_slice() else {
         return Err(not_ours());
@@ -57,6 +81,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
         without: detach::VARIABLE,
     };
     if let Ok(session) = arguments.name.parse::<SessionId>() {
+        relay::dismiss(&context.paths.runtime, &arguments.name, line);
         let agent = context.environment.text("SAFEPOINT_AGENT");
         let client = BrokerClient {
             session,
@@ -70,6 +95,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
     }
     let action: ActionId = arguments.name.parse().map_err(|_| not_ours())?;
     let claimed = room.control.claim_line(&action, line)?;
+    relay::dismiss(&context.paths.runtime, &arguments.name, line);
     let client = broker_client(&claimed);
     perform(
         context,
