@@ -44,7 +44,7 @@ def lines(registry, port):
         "shout",
         "echo one; echo two >&2; echo three",
         "exit 3",
-        "sh -c 'exit 9'; echo $?",
+        "(exit 9); echo $?",
         "cat <<'END' > notes.txt\n$HOME `date` 'quoted' \"twice\"\nEND\ncat notes.txt",
         "X=1 sh -c 'echo $X'; echo \"[$X]\"",
         "for i in 1 2 3; do echo $i; done | tac",
@@ -65,17 +65,25 @@ def lines(registry, port):
         "(sleep 0.2; echo late > late.txt) > /dev/null 2>&1 & echo started",
         "sleep 1; cat late.txt",
         "timeout --signal=INT 1 sleep 5; echo $?",
-        "sh -c 'trap \"echo interrupted; exit 130\" INT; kill -INT $$; sleep 1'; echo $?",
-        "sh -c 'kill -TERM $$'; echo $?",
+        "timeout --signal=HUP 1 sleep 5; echo $?",
+        "git tag one && git tag --list && git tag -d one | wc -l",
         "trap 'echo bye' EXIT; echo hi",
         "mkdir -p build/deep && tar cf build/all.tar src && tar tf build/all.tar | sort && rm -r build",
-        "D=$(mktemp -d) && echo x > $D/a && cat $D/a && rm -r $D",
+        "mkdir -p /tmp/ordinary && echo x > /tmp/ordinary/a && cat /tmp/ordinary/a",
         "test -t 0 || echo no terminal",
         "nope-no-such-program",
         "umask; ulimit -c; echo $((6 * 7)) {a,b}",
         "find . -name '*.py' -not -path './.git/*' | xargs wc -l | sort | tail -n 1",
         "exec echo replaced",
     ]
+
+
+# What is put before a person: nobody can tell what it does, or it cannot be undone.
+HELD = [
+    "sh -c 'kill -TERM $$'; echo $?",
+    "D=$(mktemp -d) && echo x > $D/a && rm -r $D",
+    "python3 -c 'print(6 * 7)'",
+]
 
 
 class Registry(http.server.BaseHTTPRequestHandler):
@@ -124,7 +132,8 @@ def plain(room, text):
         r"[\w/.-]*bash: (line \d+: )?", r"\[System\] Tool input parameters were modified by a hook before execution\.",
     ):
         text = re.sub(pattern, "", text, flags=re.MULTILINE)
-    return text.strip()
+    # Standard output and errors come to some clients over two pipes.
+    return sorted(text.strip().splitlines())
 
 
 def lived(client, room, registry, port, install):
@@ -168,3 +177,6 @@ def ordinary(client, room):
         if before != after
     ]
     check(not differing, "\n".join(differing))
+    outcome = run(client, room, [[client.shell(line)] for line in HELD])
+    for line, result in zip(HELD, outcome.results, strict=True):
+        check("did not let this through" in result, f"`{line}` is not put before a person: {result}")

@@ -223,11 +223,7 @@ impl State {
             Share::All => (after, None),
             Share::Only(_) | Share::Without(_) | Share::Observed { .. } => {
                 let own = self.own_part(&objects, before, &after, share)?;
-                match is_same(&own, &after) {
-                    // It is all its own.
-                    true => (after, None),
-                    false => (own, Some(after)),
-                }
+                (own, Some(after))
             }
         };
         let changes = record::changes_by_action(&objects.reader(), before, &after)?;
@@ -237,6 +233,11 @@ impl State {
                 self.of_nobody(&objects, beside, own, present)?
             }
             _ => None,
+        };
+        // Where all that is there is its own, one record is enough.
+        let (after, present) = match present {
+            Some(present) if rest.is_none() && is_same(&after, &present) => (present, None),
+            present => (after, present),
         };
         let seen = present.as_ref().unwrap_or(&after);
         let mut unheld = before.record.lapsed_until(&seen.record);
