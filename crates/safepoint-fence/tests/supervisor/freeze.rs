@@ -15,7 +15,7 @@ import ctypes, os, sys
 libc = ctypes.CDLL(None)
 os.mkdir("a"); os.symlink(sys.argv[1], "b")
 open("ready", "w").close()
-while not os.path.exists("over"):
+while os.path.exists("ready") and not os.path.exists("over"):
     libc.renameat2(-100, b"a", -100, b"b", 2)
 "#;
 
