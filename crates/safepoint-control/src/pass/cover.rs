@@ -76,15 +76,8 @@ impl<'a> Net<'a> {
     /// What is not in it.
     pub(crate) fn not_covered(&self) -> Vec<Note> {
         match self {
-            Self::Made(snapshot) => {
-                let record = &snapshot.record;
-                record
-                    .left_out
-                    .iter()
-                    .chain(&record.sensitive)
-                    .cloned()
-                    .collect()
-            }
+            // What it holds encrypted it gives back.
+            Self::Made(snapshot) => snapshot.record.not_covered(),
             Self::Given(covering) => covering.not_covered.clone(),
             Self::Foreseen(foreseen) => foreseen.not_covered.clone(),
             Self::Expected => Vec::new(),
