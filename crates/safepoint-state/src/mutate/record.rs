@@ -169,7 +169,12 @@ impl State {
             "changes": record::summarise_changes(&changes),
             "paths": changes.iter().take(100).map(|it| path::display(&it.path)).collect::<Vec<_>>(),
             "verdict": verdict.outcome(),
-            "unheld": lost.iter().map(|lost| &lost.note).take(MAX_TOLD).collect::<Vec<_>>(),
+            "unheld": lost
+                .iter()
+                .filter(|lost| !lost.is_sealed)
+                .map(|lost| &lost.note)
+                .take(MAX_TOLD)
+                .collect::<Vec<_>>(),
             "beside": beside.iter().take(100).map(|it| path::display(it)).collect::<Vec<_>>(),
         });
         self.trail.write(Durability::Sync, |writing| {
