@@ -252,3 +252,29 @@ fn exec_denied(env: &TestEnv, words: &[&str]) -> Value {
     assert_eq!(run.code, 2, "{run:?}");
     serde_json::from_str(&run.stdout).unwrap()
 }
+
+#[test]
+fn st_35_an_undo_tells_of_what_still_runs() {
+    let env = project();
+    let sed = exec(&env, &["sed", "-i", "s/line/LINE/", "f.txt"]);
+    let gate = env.project().join("gate");
+    let line = "echo begun > begun; until test -e gate; do sleep 0.02; done";
+    let mut command = env.command(&["exec", "--no-tui", "--", "sh", "-c", line]);
+    let mut running = command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !env.project().join("begun").exists() {
+        assert!(running.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    let undone = env.json(&["undo"]);
+    fs::write(gate, "").unwrap();
+    assert!(running.wait().unwrap().success());
+    assert_eq!(undone["taken_back"]["action_id"], sed["action_id"]);
+    let warnings = undone["warnings"].to_string();
+    assert!(warnings.contains("is still running"), "{undone:#}");
+    let undone = env.json(&["undo"]);
+    assert!(!undone["warnings"].to_string().contains("still running"));
+}

@@ -208,6 +208,10 @@ fn touched(named: &[NamedPath], net: &Holes, workspace: &Path) -> Cover {
     for path in named.iter().filter(|it| is_change(&it.role)) {
         let is_unknown = path.preimage == safepoint_authority::Preimage::Unknown {};
         let why = match (path.inside, is_unknown) {
+            (_, true) if path.path.starts_with('/') => Some(format!(
+                "`{}` cannot be looked at, and may be anything",
+                path.path
+            )),
             (_, true) => Some(format!("`{}` may be anything", path.path)),
             (false, _) => Some(format!("`{}` is outside the workspace", path.path)),
             (true, _) => net.misses(workspace, &path.path, true),
