@@ -19,10 +19,13 @@ use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::scan::Progress;
 use crate::scope::Scope;
-use crate::snapshot::{self, Action, Selection, Snapshot};
+use crate::snapshot::{self, Action, Sealed, Selection, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind, Subtree};
 use crate::{ContentId, StateError, omitted, record};
+
+/// So many checkpoints are looked through for what they hold encrypted.
+const MAX_LOOKED_AT: u32 = 20;
 
 /// What is known of an action that somebody else carries out.
 #[derive(Clone, Debug)]
@@ -154,21 +157,14 @@ impl State {
         let objects = self.objects()?;
         let (capture, size) = self.look_and_keep(workspace, &objects, progress)?;
         fault::point("action.looked");
-        let latest = self.list(&Selection {
-            workspace: Some(workspace.root.clone()),
-            limit: Some(1),
-        })?;
         let mut now = self.automatic(
             workspace,
             &Scope::everything(),
             &capture,
             format!("before {action}"),
         )?;
-        if let Some(latest) = latest.into_iter().next()
-            && is_good(&latest, self.now())
-            && is_same(&latest, &now)
-            && self.is_as_told(&latest)?
-        {
+        self.carry_sealed(&mut now)?;
+        if let Some(latest) = self.latest_like(&now)? {
             self.verify_with(&objects, &latest)?;
             return Ok(latest);
         }
@@ -181,6 +177,50 @@ impl State {
         fault::point("checkpoint.stored");
         self.record(&now, observed.as_ref())?;
         Ok(now)
+    }
+
+    /// Takes what recent checkpoints hold encrypted, and is still as it was then, into a state.
+    pub(crate) fn carry_sealed(&self, now: &mut Snapshot) -> Result<(), StateError> {
+        if now.record.sensitive.is_empty() {
+            return Ok(());
+        }
+        let recent = self.list(&Selection {
+            workspace: Some(now.workspace.clone()),
+            limit: Some(MAX_LOOKED_AT),
+        })?;
+        for earlier in recent.iter().filter(|it| !it.record.sealed.is_empty()) {
+            let now = &mut now.record;
+            let is_wanted = |one: &&Sealed| {
+                let mark = now.mark(&one.path);
+                mark.is_some()
+                    && mark == earlier.record.mark(&one.path)
+                    && !now.holds_sealed(&one.path)
+            };
+            let sealed = earlier.record.sealed.iter().filter(is_wanted);
+            let sealed: Vec<Sealed> = sealed.cloned().collect();
+            if !sealed.is_empty() && self.is_as_told(earlier)? {
+                now.sealed.extend(sealed);
+            }
+        }
+        Ok(())
+    }
+
+    /// The latest checkpoint, where it brings back all of a state.
+    pub(crate) fn latest_like(&self, now: &Snapshot) -> Result<Option<Snapshot>, StateError> {
+        let latest = self.list(&Selection {
+            workspace: Some(now.workspace.clone()),
+            limit: Some(1),
+        })?;
+        match latest.into_iter().next() {
+            Some(latest)
+                if is_good(&latest, self.now())
+                    && is_same(&latest, now)
+                    && self.is_as_told(&latest)? =>
+            {
+                Ok(Some(latest))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// What the action changed, as far as it is its own. It is recorded, with whatever `beside`
@@ -218,6 +258,7 @@ impl State {
             format!("after {}", errand.id),
         )?;
         after.record.size = size;
+        self.carry_sealed(&mut after)?;
         // What stands there now, of whoever; what is this action's own is shown apart from it.
         let (after, present) = match share {
             Share::All => (after, None),
@@ -241,7 +282,16 @@ impl State {
         };
         let seen = present.as_ref().unwrap_or(&after);
         let mut unheld = before.record.lapsed_until(&seen.record);
-        unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
+        let made = |change: &&Change| change.from.is_none();
+        let made: Vec<&Change> = changes.iter().filter(made).collect();
+        unheld.retain(|note| {
+            let path = crate::scope::unescape(&note.path);
+            // What lies too deep to be seen being written lies in what the action made.
+            let is_own =
+                share.has_path(&path) || made.iter().any(|it| path::is_within(&path, &it.path));
+            // What is held encrypted comes back, and is among the changes.
+            is_own && !before.record.holds_sealed(&note.path)
+        });
         unheld.truncate(omitted::MAX_TOLD);
         // What no change shows is to be taken back all the same, or told that it cannot. What may
         // not be read can be opened again, and is taken back then.
@@ -409,6 +459,11 @@ impl State {
         own.id = crate::snapshot::SnapshotId::generate(self.now(), &*self.around.entropy)?;
         own.record.files = files;
         own.record.git = git;
+        if !share.has_path(b"") {
+            own.record.root_mode = before.record.root_mode;
+        }
+        own.record
+            .keep_sealed_of(&before.record, |path| !share.has_path(path));
         if matches!(share, Share::Only(_)) {
             own.record.git = before.record.git;
             own.record.linked.clone_from(&before.record.linked);
@@ -460,4 +515,5 @@ fn is_same(latest: &Snapshot, now: &Snapshot) -> bool {
         && one.left_out == other.left_out
         && one.sensitive == other.sensitive
         && one.marks == other.marks
+        && other.sealed.iter().all(|it| one.sealed.contains(it))
 }

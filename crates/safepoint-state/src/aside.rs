@@ -61,7 +61,11 @@ impl State {
         let mut links = Links::new(&workspace.root);
         let mut asked = Vec::new();
         for change in changes {
-            if aside.is_in_submodule(&change.path) || links.lead_to(&change.path) {
+            // Git has no word about the directory itself.
+            if change.path.is_empty()
+                || aside.is_in_submodule(&change.path)
+                || links.lead_to(&change.path)
+            {
                 continue;
             }
             asked.extend_from_slice(&change.path);

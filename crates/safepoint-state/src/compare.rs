@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
+use crate::checkpoint::root_mode;
 use crate::linked::{self, LinkedGit};
 use crate::lock::Hold;
 use crate::objects::Objects;
 use crate::path;
 use crate::record::{changes_by_action, forget_omitted, notable_changes};
 use crate::scan::{MixedTrees, Progress, Sink};
-use crate::scope::Scope;
-use crate::snapshot::{Action, Selection, Snapshot};
+use crate::scope::{Cover, Scope};
+use crate::snapshot::{Action, Record, Selection, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Entry, Node};
 use crate::{StateError, git_state, tree};
@@ -40,6 +41,14 @@ impl State {
         let mut changes = tree::changes(&trees, Some(&record.files), Some(&capture.files), &scope)?;
         changes.retain(Change::is_notable);
         forget_omitted(&mut changes, [record]);
+        if scope.cover(b"") == Cover::Everything {
+            let now = Record {
+                files: capture.files,
+                root_mode: root_mode(workspace),
+                ..record.clone()
+            };
+            changes.splice(0..0, record.root_change(&now));
+        }
         if let (Some(before), Some(now)) = (&record.git, &capture.git) {
             let git = tree::changes(&trees, Some(before), Some(now), &scope)?;
             changes.extend(
@@ -48,6 +57,11 @@ impl State {
             );
         }
         Ok(changes)
+    }
+
+    /// Whether the workspace itself has another mode than in a snapshot.
+    pub fn has_other_mode(&self, workspace: &Workspace, snapshot: &Snapshot) -> bool {
+        snapshot.record.root_mode != root_mode(workspace)
     }
 
     /// Whether anything has happened since the newest snapshot that covers the whole workspace.

@@ -5,9 +5,11 @@
 //! secret leaves no trace. A file that is rewritten deep inside a directory does not show.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, lstat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, lstat, openat};
 use serde::{Deserialize, Serialize};
 
 use crate::part::Subject;
@@ -17,6 +19,7 @@ use crate::scan::stat::Found;
 use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Action, Note, Record};
 use crate::state::State;
+use crate::tree::Change;
 use crate::{ContentId, StateError, left_out, snapshot};
 
 /// So many directories inside one that is left out are listed.
@@ -25,6 +28,8 @@ const MAX_LISTED_DIRECTORIES: usize = 64;
 const MAX_SEEN_DIRECTORIES: usize = 1024;
 /// So many entries are marked; of more it is only known whether they are there.
 const MAX_MARKS: usize = 4096;
+/// Longer paths the kernel does not take at once.
+const MAX_PATH_BYTES: usize = 4096;
 /// So many entries are told of an action.
 pub(crate) const MAX_TOLD: usize = 1000;
 
@@ -121,6 +126,8 @@ pub(crate) fn marks<'n>(root: &Path, notes: impl Iterator<Item = &'n Note>) -> V
 
 /// The mark of what is at a path; `None` where nothing is.
 pub(crate) fn mark_of(full: &Path) -> Option<String> {
+    let near = NearPath::of(full)?;
+    let full = near.path.as_path();
     let found = Found::of(&lstat(full).ok()?);
     let time = |found: &Found| format!("{}.{:09}", found.modified.seconds, found.modified.nanos);
     Some(match found.kind {
@@ -130,6 +137,43 @@ pub(crate) fn mark_of(full: &Path) -> Option<String> {
         }
         _ => format!("other {}", time(&found)),
     })
+}
+
+/// A path that the kernel takes, however deep its file lies.
+struct NearPath {
+    path: PathBuf,
+    /// Where `path` begins, if not at the root.
+    _parent: Option<OwnedFd>,
+}
+
+impl NearPath {
+    /// `None` where nothing is.
+    fn of(full: &Path) -> Option<Self> {
+        let plain = || Self {
+            path: full.to_owned(),
+            _parent: None,
+        };
+        let (Some(parent), Some(name)) = (full.parent(), full.file_name()) else {
+            return Some(plain());
+        };
+        if full.as_os_str().len() < MAX_PATH_BYTES {
+            return Some(plain());
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut at = openat(CWD, "/", flags, Mode::empty()).ok()?;
+        for name in path::names(parent.as_os_str().as_bytes()) {
+            at = openat(&at, name, flags, Mode::empty()).ok()?;
+        }
+        Some(Self {
+            path: PathBuf::from(format!("/proc/self/fd/{}", at.as_raw_fd())).join(name),
+            _parent: Some(at),
+        })
+    }
+
+    /// Whether something is there.
+    fn exists(full: &Path) -> bool {
+        Self::of(full).is_some_and(|near| lstat(&near.path).is_ok())
+    }
 }
 
 /// The digest of the upper directories below `top`, level by level.
@@ -154,7 +198,7 @@ fn directory_digest(top: &Path, time: &dyn Fn(&Found) -> String) -> ContentId {
         let mut below = Vec::new();
         for entry in std::fs::read_dir(&full).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let name = std::os::unix::ffi::OsStrExt::as_bytes(&*entry.file_name()).to_vec();
+                let name = entry.file_name().as_bytes().to_vec();
                 below.push(path::join(&directory, &name));
             }
         }
@@ -223,7 +267,7 @@ impl Record {
 
     fn is_sealed_and_there(&self, root: &Path, path: &str) -> bool {
         let full = root.join(path::as_path(&unescape(path)));
-        self.sealed.iter().any(|sealed| sealed.path == path) && full.symlink_metadata().is_ok()
+        self.sealed.iter().any(|sealed| sealed.path == path) && NearPath::exists(&full)
     }
 
     /// The same, as a look at the workspace has it.
@@ -247,6 +291,44 @@ impl Record {
     pub(crate) fn lapsed_until(&self, after: &Self) -> Vec<Note> {
         let lapses = self.lapses_until(after).into_iter();
         lapses.map(|(note, lapse)| lapse.note(note)).collect()
+    }
+
+    /// What this holds encrypted and is gone or changed in `after`. Nothing tells of its content.
+    pub(crate) fn sealed_changes(&self, after: &Self) -> Vec<Change> {
+        let lapses = self.lapses_until(after).into_iter();
+        let lapses = lapses.filter_map(|(note, lapse)| {
+            let sealed = self.sealed.iter().find(|sealed| sealed.path == note.path)?;
+            let path = unescape(&sealed.path);
+            let is_there = match lapse {
+                Lapse::Gone => false,
+                Lapse::Changed => true,
+                Lapse::Made | Lapse::Closed => return None,
+            };
+            let entry = |content: &[u8]| sealed.entry(&path, ContentId::of(content));
+            Some(Change {
+                from: Some(entry(b"before")),
+                to: is_there.then(|| entry(b"after")),
+                path,
+                relinked: false,
+            })
+        });
+        lapses.collect()
+    }
+
+    /// Takes the marks of some of what `before` holds encrypted from there: others changed it.
+    pub(crate) fn keep_sealed_of(&mut self, before: &Self, is_kept: impl Fn(&[u8]) -> bool) {
+        for sealed in &before.sealed {
+            let path = &sealed.path;
+            if self.mark(path) == before.mark(path) || !is_kept(&unescape(path)) {
+                continue;
+            }
+            let mark = before.marks.iter().find(|mark| mark.path == *path);
+            self.marks.retain(|mark| mark.path != *path);
+            self.marks.extend(mark.cloned());
+            let note = before.sensitive.iter().find(|note| note.path == *path);
+            self.sensitive.retain(|note| note.path != *path);
+            self.sensitive.extend(note.cloned());
+        }
     }
 
     /// The same, told apart.
@@ -290,7 +372,7 @@ impl State {
                     told.extend(before.lapse(root, note).map(|lapse| lapse.note(note)));
                 }
                 Some(_) => {}
-                None if full.symlink_metadata().is_ok() => {
+                None if NearPath::exists(&full) => {
                     let note = later.get(candidate.path.as_str());
                     told.push(
                         note.map_or(candidate.clone(), |note| Lapse::of_new(note).note(note)),

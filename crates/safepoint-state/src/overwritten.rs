@@ -78,8 +78,13 @@ impl State {
         let sink = Sink::Memory(&fresh);
         let scope = Scope::everything();
         let capture = self.look(workspace, &scope, &objects, &sink, progress)?;
+        // The checkpoint that would be made may hold some of it encrypted.
+        let mut now = self.automatic(workspace, &scope, &capture, String::new())?;
+        self.carry_sealed(&mut now)?;
+        let mut not_covered = capture.not_covered();
+        not_covered.retain(|note| !now.record.holds_sealed(&note.path));
         Ok(Foreseen {
-            not_covered: capture.not_covered(),
+            not_covered,
             has_git: capture.git.is_some(),
         })
     }

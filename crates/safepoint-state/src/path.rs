@@ -49,12 +49,29 @@ pub fn as_path(path: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))
 }
 
-/// For people and for JSON: what is not UTF-8, or could be mistaken, is escaped.
+/// For people and for JSON: what is not UTF-8, or could be mistaken, is escaped. The workspace
+/// itself is `.`.
 pub fn display(path: &[u8]) -> String {
+    if path.is_empty() {
+        return ".".to_owned();
+    }
     match std::str::from_utf8(path) {
         Ok(text) if !text.contains(|c: char| c == '\\' || c.is_control()) => text.to_owned(),
         _ => escape(path),
     }
+}
+
+/// A displayed path in a sentence: of one that is too long to be read, both ends.
+pub fn shorten(displayed: &str) -> std::borrow::Cow<'_, str> {
+    const MAX_CHARS: usize = 240;
+    const END_CHARS: usize = 100;
+    let total = displayed.chars().count();
+    if total <= MAX_CHARS {
+        return displayed.into();
+    }
+    let front: String = displayed.chars().take(END_CHARS).collect();
+    let back: String = displayed.chars().skip(total - END_CHARS).collect();
+    format!("{front}…{back}").into()
 }
 
 fn escape(path: &[u8]) -> String {
@@ -101,5 +118,18 @@ mod tests {
         assert_eq!(display(b"new\nline"), "new\\nline");
         assert_eq!(display(b"new\\nline"), "new\\\\nline");
         assert_eq!(display(b"bad\xffname"), "bad\\xffname");
+        assert_eq!(display(b""), ".");
+    }
+
+    #[test]
+    fn st_11_a_path_too_long_to_be_read_is_shown_by_both_its_ends() {
+        assert_eq!(shorten("src/a"), "src/a");
+        let deep = format!("top/{}leaf", "ä/".repeat(1000));
+        let shown = shorten(&deep);
+        assert!(
+            shown.starts_with("top/") && shown.ends_with("/leaf"),
+            "{shown}"
+        );
+        assert_eq!(shown.chars().count(), 201);
     }
 }

@@ -201,6 +201,9 @@ pub(crate) fn notable_changes(
     )?;
     changes.retain(Change::is_notable);
     forget_omitted(&mut changes, [&before.record, &after.record]);
+    if scope.cover(b"") == Cover::Everything {
+        changes.splice(0..0, before.record.root_change(&after.record));
+    }
     if let (Some(before), Some(after)) = (&before.record.git, &after.record.git) {
         let git = tree::changes(trees, Some(before), Some(after), &scope)?;
         changes.extend(git.into_iter().filter(|change| {
@@ -218,6 +221,13 @@ pub(crate) fn changes_by_action(
     after: &Snapshot,
 ) -> Result<Vec<Change>, StateError> {
     let mut changes = notable_changes(trees, before, after)?;
+    for mut change in before.record.sealed_changes(&after.record) {
+        if change.to.is_none() {
+            // What is no longer sensitive is captured as it is now.
+            change.to = tree::find(trees, Some(&after.record.files), &change.path)?;
+        }
+        changes.push(change);
+    }
     let (old, new) = (&before.record.linked, &after.record.linked);
     changes.extend(crate::linked::changes(trees, old.as_ref(), new.as_ref())?);
     if let (Some(old), Some(new)) = (&before.record.git, &after.record.git) {
@@ -275,6 +285,10 @@ fn is_told(trees: &dyn Trees, later: &[&Snapshot], change: &Change) -> Result<bo
         let scope = Scope::stored(&snapshot.record.scope)?;
         if scope.cover(&change.path) != Cover::Everything {
             continue;
+        }
+        if change.path.is_empty() {
+            let mode = change.to.as_ref().map(|now| now.mode);
+            return Ok(snapshot.record.root_mode == mode);
         }
         let then = match tree::find(trees, Some(&snapshot.record.files), &change.path) {
             Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(false),

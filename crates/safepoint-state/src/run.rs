@@ -104,6 +104,14 @@ impl Ran {
         }
     }
 
+    /// The same, with what it said put into other words.
+    pub(crate) fn map_output(mut self, words: impl Fn(&str) -> String) -> Self {
+        for said in [&mut self.output, &mut self.errors] {
+            *said = words(&String::from_utf8_lossy(said)).into_bytes();
+        }
+        self
+    }
+
     /// How it ended, in words, with the end of what it said.
     pub(crate) fn failure(&self) -> String {
         let how = match self.end {

@@ -338,6 +338,9 @@ fn relative(workspace: &Path, here: &Path, path: &Path) -> Result<TreePath, &'st
 
 /// Takes back what [`path::display`] did.
 pub(crate) fn unescape(text: &str) -> Vec<u8> {
+    if text == "." {
+        return Vec::new(); // the workspace itself
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {

@@ -61,6 +61,8 @@ pub(crate) struct Undoing<'a> {
     pub(crate) reader: &'a Reader<'a>,
     pub(crate) workspace: &'a Path,
     pub(crate) present: &'a Capture,
+    /// The mode of the workspace itself.
+    pub(crate) root_mode: Option<u32>,
     pub(crate) scope: &'a Scope,
     pub(crate) now: Timestamp,
 }
@@ -93,7 +95,7 @@ impl Undoing<'_> {
                 left.gone.push(change.path.clone());
             }
         }
-        self.keep_full_directories(&mut edits)?;
+        let staying = self.keep_full_directories(&mut edits)?;
         self.add_missing_parents(before, &mut edits)?;
         let git = self.git(before, after, sink, &mut conflicts, &mut left)?;
         if !conflicts.is_empty() {
@@ -111,6 +113,20 @@ impl Undoing<'_> {
         let mut plan = Plan::new(self.present, &[before, after], files, git);
         plan.add_parts(self.trees, self.workspace, self.scope, &before.files)?;
         left.is_any = !plan.kept.is_empty() || plan.changes.iter().any(is_felt);
+        if let Some(change) = before.root_change(after).and_then(|it| it.from.zip(it.to)) {
+            let (was, became) = (change.0.mode, change.1.mode);
+            left.was_any = true;
+            if self.root_mode == Some(became) {
+                left.is_any = true;
+                plan.root_mode = Some(was);
+            } else if self.root_mode != Some(was) {
+                left.is_any = true;
+                plan.unrestored.push(Note {
+                    path: path::display(b""),
+                    why: "its mode has been changed since, and stays".to_owned(),
+                });
+            }
+        }
         let (old, new) = (before.linked.as_ref(), after.linked.as_ref());
         if !crate::linked::changes(self.trees, old, new)?.is_empty() {
             left.was_any = true;
@@ -126,6 +142,16 @@ impl Undoing<'_> {
                 path::display(first)
             ));
         }
+        // The deepest first: what is around each of them stays with it.
+        let outermost = |path: &&TreePath| {
+            let mut others = staying.iter().filter(|other| other != path);
+            !others.any(|other| path::is_within(path, other))
+        };
+        plan.remarks
+            .extend(staying.iter().filter(outermost).map(|path| {
+                let path = path::display(path);
+                format!("`{path}` stays: not all that it holds is of this action")
+            }));
         if left.is_index_kept {
             plan.unrestored.push(Note {
                 path: ".git/index".to_owned(),
@@ -270,7 +296,12 @@ impl Undoing<'_> {
     }
 
     /// A directory is removed only when everything in it is.
-    pub(crate) fn keep_full_directories(&self, edits: &mut Edits) -> Result<(), StateError> {
+    /// Returns those that stay.
+    pub(crate) fn keep_full_directories(
+        &self,
+        edits: &mut Edits,
+    ) -> Result<Vec<TreePath>, StateError> {
+        let mut staying = Vec::new();
         let removed: Vec<TreePath> = edits
             .iter()
             .filter(|(_, (from, to, _))| {
@@ -291,9 +322,10 @@ impl Undoing<'_> {
             });
             if stays {
                 edits.remove(&path);
+                staying.push(path);
             }
         }
-        Ok(())
+        Ok(staying)
     }
 
     /// What is brought back needs the directories it was in.

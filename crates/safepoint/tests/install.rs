@@ -337,3 +337,29 @@ fn ag_11_a_skill_that_a_person_changed_or_wrote_stays() {
     assert!(!place.join("safepoint-rollback").exists());
     assert!(!place.join("safepoint-checkpoint").exists());
 }
+
+#[test]
+fn su_04_what_is_installed_for_a_user_needs_no_project() {
+    let env = person();
+    let home = env.root().join("person");
+    let at_home = |words: &[&str]| {
+        let mut command = env.command(words);
+        command.current_dir(&home);
+        let output = command.output().unwrap();
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.code().unwrap(), reply)
+    };
+    let (code, reply) = at_home(&["--json", "install", "gemini"]);
+    assert_eq!((code, &reply["changed"]), (0, &json!(true)), "{reply:#}");
+    assert!(home.join(".gemini/settings.json").exists());
+    let (code, reply) = at_home(&["--json", "doctor"]);
+    assert_eq!(code, 0, "{reply:#}");
+    assert_eq!(client(&reply, "gemini")["live"], true, "{reply:#}");
+    let project = &reply["checks"][0];
+    assert_eq!(project["name"], "project");
+    let detail = project["detail"].as_str().unwrap();
+    assert!(detail.contains("only settings and skills of the user"));
+    assert_eq!(at_home(&["--json", "uninstall", "gemini"]).0, 0);
+    // What goes into a project still needs one.
+    assert_eq!(at_home(&["install", "gemini", "--project"]).0, 7);
+}

@@ -247,6 +247,12 @@ fn st_27_a_change_that_does_not_hold_is_kept_when_told() {
     assert_eq!(answer.code, 1, "{answer:?}");
     let reply = answer.reply;
     assert_eq!(reply["verification"]["verdict"], "FAIL", "{reply}");
+    assert_eq!(
+        (&reply["success"], &reply["kept"]),
+        (&json!(false), &json!(true))
+    );
+    let warnings = reply["warnings"].to_string();
+    assert!(warnings.contains("it was kept, as"), "{reply}");
     assert_eq!(reply["new_state"]["snapshot"], "one\n2\n");
     assert_eq!(reply["confidence"], 0.75);
     assert_eq!(spent_by(&env, &id).as_deref(), reply["action_id"].as_str());

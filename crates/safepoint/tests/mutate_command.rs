@@ -200,3 +200,69 @@ fn st_22_a_step_of_a_workflow_is_held_to_the_same() {
     assert!(said.contains("no checkpoint holds it"), "{run:?}");
     assert!(env.project().join(".env").exists());
 }
+
+#[test]
+fn au_24_what_a_command_does_outside_is_told_as_never_brought_back() {
+    let env = workspace();
+    env.run(&["operator", "add", "ann"]);
+    let (place, victim) = outside();
+    symlink(place.path(), env.project().join("config/out")).unwrap();
+    let id = checkpoint(&env, &[]);
+    let remove = command(&["rm", "out/victim"]);
+    let asked = mutate(&env, &id, "config", &remove, &[]).failed(2, "F502");
+    let hold = text(&asked["denial"]["hold_id"]);
+    let shown = env.json(&["hold", "show", &hold]);
+    let fingerprint = text(&shown["fingerprint"]);
+    let mut words = vec!["hold", "approve", &hold, "--fingerprint", &fingerprint];
+    if let Some(word) = shown["confirm"].as_str() {
+        words.extend(["--confirm", word]);
+    }
+    assert_eq!(env.run(&words).code, 0);
+    let reply = mutate(&env, &id, "config", &remove, &[]).done();
+    assert!(!victim.exists());
+    let told = format!("`{}` is outside the workspace", victim.display());
+    assert_eq!(reply["not_covered"], json!([told]), "{reply:#}");
+    let warnings = reply["warnings"].to_string();
+    assert!(warnings.contains("no roll back brings back"), "{reply:#}");
+    assert!(warnings.contains(&told), "{reply:#}");
+}
+
+#[test]
+fn au_24_what_a_checkpoint_holds_encrypted_is_no_reason_to_ask() {
+    let env = workspace();
+    let id = text(&env.json(&["checkpoint", "--seal-sensitive"])["checkpoint_id"]);
+    let reply = mutate(&env, &id, ".", &command(&["rm", ".env"]), &[]).done();
+    assert_eq!(reply["not_covered"], json!([]), "{reply:#}");
+    let log = env.json(&["log"]);
+    let log = &log["actions"][0];
+    assert_eq!(log["remainder"], json!([]), "{log:#}");
+    assert_eq!(log["not_held"], json!([]), "{log:#}");
+    let told = json!([{ "path": ".env", "change": "deleted" }]);
+    assert_eq!(log["changes"], told, "{log:#}");
+}
+
+#[test]
+fn su_10_values_of_given_variables_are_in_no_message_and_no_record() {
+    let env = workspace();
+    let id = checkpoint(&env, &[]);
+    let operation = json!({
+        "type": "command",
+        "argv": ["sh", "-c", "echo \"got $SECRETV\" >&2; exit 1"],
+        "env": { "SECRETV": "zebra-4411-giraffe" },
+    });
+    let answer = mutate(&env, &id, ".", &operation, &[]);
+    let said = format!("{answer:?}");
+    let reply = answer.failed(1, "F514");
+    let message = text(&reply["error"]["message"]);
+    assert!(message.contains("got [redacted:"), "{message}");
+    let log = env.project().join(".audit/checkpoint-operations.log");
+    let records = [
+        said,
+        fs::read_to_string(log).unwrap(),
+        env.run(&["audit"]).stdout,
+        env.run(&["--json", "trail", "list"]).stdout,
+    ];
+    for record in records {
+        assert!(!record.contains("zebra"), "{record}");
+    }
+}

@@ -394,4 +394,61 @@ fn fe_05_links_in_the_place_of_our_own_files_lead_nothing_out() {
     fs::hard_link(out("rc"), &log).unwrap();
     env.run(&["checkpoint"]);
     assert_eq!(listed(), before);
+
+fn st_35_a_new_mode_of_the_workspace_itself_is_a_change_and_is_taken_back() {
+    let env = env();
+    env.write("project/f", "1");
+    let root = env.project();
+    let mode = || fs::metadata(&root).unwrap().permissions().mode() & 0o7777;
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    let exec = |words: &[&str]| -> serde_json::Value {
+        let run = env.run(&[&["--json", "exec", "--no-tui", "--"] as &[&str], words].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    exec(&["sed", "-i", "s/1/2/", "f"]);
+    let closed = exec(&["chmod", "700", "."]);
+    let told = serde_json::json!([{"path": ".", "change": "metadata"}]);
+    assert_eq!(closed["changes"], told, "{closed:#}");
+    assert_eq!(env.json(&["log"])["actions"][0]["changes"], told);
+    let id = closed["action_id"].as_str().unwrap();
+    assert_eq!(env.run(&["verify", id]).code, 0);
+
+    let planned = env.json(&["undo", "--dry-run"]);
+    assert_eq!(planned["changes"], told, "{planned:#}");
+    assert_eq!(mode(), 0o700);
+    let undone = env.json(&["undo"]);
+    assert_eq!(undone["taken_back"]["action_id"], closed["action_id"]);
+    assert_eq!(undone["changes_reverted"], told, "{undone:#}");
+    assert_eq!(mode(), 0o755);
+    assert_eq!(read(&env, "f").as_deref(), Some("2"));
+    env.json(&["redo"]);
+    assert_eq!(mode(), 0o700);
+
+    // What somebody has made of it since stays, and is told.
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o711)).unwrap();
+    assert_eq!(env.run(&["verify", id]).code, 1);
+    let undone = env.json(&["undo", id]);
+    assert_eq!(undone["rolled_back"], false, "{undone:#}");
+    assert_eq!(undone["not_restored"][0]["path"], ".");
+    assert_eq!(mode(), 0o711);
+}
+
+#[test]
+fn st_26_a_change_under_a_checkpoint_tells_of_a_new_mode_of_the_workspace_itself() {
+    let env = env();
+    env.write("project/f", "1");
+    let root = env.project();
+    let mode = || fs::metadata(&root).unwrap().permissions().mode() & 0o7777;
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    let operation = r#"{"type":"command","argv":["chmod","700","."]}"#;
+    let line = ["mutate", ".", "--auto-checkpoint", "--operation", operation];
+    let changed = env.json(&line);
+    assert_eq!(changed["changes"][0]["path"], ".", "{changed:#}");
+    assert_eq!(mode(), 0o700);
+    env.json(&["undo"]);
+    assert_eq!(mode(), 0o755);
+    let failed = env.run(&[&line as &[&str], &["--verify", "false"]].concat());
+    assert_ne!(failed.code, 0, "{failed:?}");
+    assert_eq!(mode(), 0o755);
 }

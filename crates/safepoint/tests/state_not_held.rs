@@ -176,3 +176,105 @@ fn st_07_the_reference_of_a_deleted_checkpoint_does_not_come_back() {
     assert!(!references().contains(&deleted), "{}", references());
     assert!(references().contains(&later), "{}", references());
 }
+
+#[test]
+fn st_35_a_tree_too_deep_to_be_captured_stays_and_is_named() {
+    let env = project();
+    env.write(
+        "project/deep.py",
+        "import os\nfor i in range(700):\n    os.mkdir('d' * 20)\n    os.chdir('d' * 20)\n",
+    );
+    env.write(
+        "project/work.py",
+        "import os\nopen('q.txt', 'w').write('q')\nexec(open('deep.py').read())\n",
+    );
+    env.json(&["checkpoint"]);
+    let made = exec(&env, &["python3", "work.py"]);
+    let top = "d".repeat(20);
+    let is_named = |notes: &Value| {
+        let named = paths(notes);
+        assert_eq!(named.len(), 1, "{named:?}");
+        assert!(named[0].starts_with(&format!("{top}/{top}/")), "{named:?}");
+    };
+    is_named(&made["not_held"]);
+    let undone = env.json(&["undo"]);
+    assert_eq!(undone["taken_back"]["action_id"], made["action_id"]);
+    is_named(&undone["not_restored"]);
+    assert!(env.project().join(&top).exists());
+    assert!(!env.project().join("q.txt").exists());
+    env.json(&["redo"]);
+    let said = env.run(&["undo", made["action_id"].as_str().unwrap()]);
+    assert!(said.stdout.starts_with("verified in part"), "{said:?}");
+    assert!(said.stdout.lines().all(|line| line.len() < 500), "{said:?}");
+    assert!(said.stderr.contains(&format!("`{top}` stays")), "{said:?}");
+}
+
+#[test]
+fn au_20_what_a_checkpoint_holds_encrypted_is_covered() {
+    let env = project();
+    let held = exec_denied(&env, &["rm", ".env"]);
+    assert_eq!(held["denial"]["code"], "APPROVAL_REQUIRED", "{held:#}");
+    env.json(&["checkpoint", "--seal-sensitive"]);
+    let removed = exec(&env, &["rm", ".env"]);
+    assert_eq!(removed["reversibility"], "reversible", "{removed:#}");
+    assert_eq!(removed["not_covered"].to_string(), "[]", "{removed:#}");
+    assert_eq!(removed["not_held"].to_string(), "[]", "{removed:#}");
+    let told = serde_json::json!([{"path": ".env", "change": "deleted"}]);
+    assert_eq!(removed["changes"], told);
+    let log = env.json(&["log"]);
+    assert_eq!(log["actions"][0]["changes"], told, "{log:#}");
+    assert_eq!(log["actions"][0]["remainder"].to_string(), "[]");
+    let undone = env.json(&["undo"]);
+    assert_eq!(undone["verification"]["match"], true, "{undone:#}");
+    let env_file = || fs::read_to_string(env.project().join(".env")).unwrap();
+    assert_eq!(env_file(), "SECRET=1\n");
+    // So it is after other actions, for as long as it is what was sealed.
+    let sed = exec(&env, &["sed", "-i", "s/line/LINE/", "f.txt"]);
+    let plan = env.run(&["exec", "--dry-run", "--", "rm", ".env"]);
+    assert!(plan.stdout.contains("file.delete  reversible"), "{plan:?}");
+    let removed = exec(&env, &["rm", ".env"]);
+    assert_eq!(removed["changes"], told);
+    env.json(&["undo"]);
+    assert_eq!(env_file(), "SECRET=1\n");
+    // What it did not touch is no reason to take it back twice.
+    let sed = sed["action_id"].as_str().unwrap();
+    env.json(&["undo", sed]);
+    let again = env.run(&["undo", sed]);
+    assert!(again.stderr.contains("took it back already"), "{again:?}");
+    env.write("project/.env", "SECRET=another\n");
+    let held = exec_denied(&env, &["rm", ".env"]);
+    assert_eq!(held["denial"]["code"], "APPROVAL_REQUIRED", "{held:#}");
+}
+
+fn exec_denied(env: &TestEnv, words: &[&str]) -> Value {
+    let line = [&["--json", "exec", "--no-tui", "--"] as &[&str], words].concat();
+    let run = env.run(&line);
+    assert_eq!(run.code, 2, "{run:?}");
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+#[test]
+fn st_35_an_undo_tells_of_what_still_runs() {
+    let env = project();
+    let sed = exec(&env, &["sed", "-i", "s/line/LINE/", "f.txt"]);
+    let gate = env.project().join("gate");
+    let line = "echo begun > begun; until test -e gate; do sleep 0.02; done";
+    let mut command = env.command(&["exec", "--no-tui", "--", "sh", "-c", line]);
+    let mut running = command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !env.project().join("begun").exists() {
+        assert!(running.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    let undone = env.json(&["undo"]);
+    fs::write(gate, "").unwrap();
+    assert!(running.wait().unwrap().success());
+    assert_eq!(undone["taken_back"]["action_id"], sed["action_id"]);
+    let warnings = undone["warnings"].to_string();
+    assert!(warnings.contains("is still running"), "{undone:#}");
+    let undone = env.json(&["undo"]);
+    assert!(!undone["warnings"].to_string().contains("still running"));
+}

@@ -76,15 +76,8 @@ impl<'a> Net<'a> {
     /// What is not in it.
     pub(crate) fn not_covered(&self) -> Vec<Note> {
         match self {
-            Self::Made(snapshot) => {
-                let record = &snapshot.record;
-                record
-                    .left_out
-                    .iter()
-                    .chain(&record.sensitive)
-                    .cloned()
-                    .collect()
-            }
+            // What it holds encrypted it gives back.
+            Self::Made(snapshot) => snapshot.record.not_covered(),
             Self::Given(covering) => covering.not_covered.clone(),
             Self::Foreseen(foreseen) => foreseen.not_covered.clone(),
             Self::Expected => Vec::new(),
@@ -215,6 +208,10 @@ fn touched(named: &[NamedPath], net: &Holes, workspace: &Path) -> Cover {
     for path in named.iter().filter(|it| is_change(&it.role)) {
         let is_unknown = path.preimage == safepoint_authority::Preimage::Unknown {};
         let why = match (path.inside, is_unknown) {
+            (_, true) if path.path.starts_with('/') => Some(format!(
+                "`{}` cannot be looked at, and may be anything",
+                path.path
+            )),
             (_, true) => Some(format!("`{}` may be anything", path.path)),
             (false, _) => Some(format!("`{}` is outside the workspace", path.path)),
             (true, _) => net.misses(workspace, &path.path, true),

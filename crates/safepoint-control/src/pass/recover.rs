@@ -3,8 +3,10 @@
 //! Nobody knows how far it came. It is recorded as `unknown`, with what changed, and is
 //! never run again by itself.
 
+use std::path::Path;
+
 use safepoint_authority::{Denial, Permit};
-use safepoint_model::{SessionId, Timestamp};
+use safepoint_model::{ActionId, SessionId, Timestamp};
 use safepoint_state::{Errand, RunningStates, StateError};
 use safepoint_store::{Durability, Sql};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
@@ -12,6 +14,7 @@ use serde_json::json;
 
 use super::documents::Running;
 use super::outbox::Ending;
+use super::visit::is_alive;
 use super::{Bench, Leave, Passage};
 use crate::{Control, ControlError, kept};
 
@@ -53,6 +56,19 @@ impl Control {
         let running: Vec<Running> = kept::open_if(sql, Running::is_here)?;
         let named = |it: Running| Some((it.before?.parse().ok()?, it.action_id));
         Ok(running.into_iter().filter_map(named).collect())
+    }
+
+    /// What is being carried out in a workspace of this machine and may change it: each action
+    /// and its summary.
+    pub fn running_in(&self, workspace: &Path) -> Result<Vec<(ActionId, String)>, ControlError> {
+        let here = crate::world::text(workspace)?;
+        let changes = |it: &Running| {
+            it.is_here() && it.workspace == here && it.before.is_some() && !it.is_agent()
+        };
+        let store = self.trail.store();
+        let running: Vec<Running> = store.read(|sql| kept::open_if(sql, changes))?;
+        let alive = running.into_iter().filter(|it| is_alive(it.process));
+        Ok(alive.map(|it| (it.action_id, it.summary)).collect())
     }
 
     /// The session of the action that has started this process, however indirectly.

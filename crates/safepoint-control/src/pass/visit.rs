@@ -381,11 +381,13 @@ impl Passage<'_> {
         if let Some(claims) = &running.claims {
             return Ok(Share::Only(in_tree(root, claims)));
         }
-        let mut others = called;
+        // What was told of the workspace itself is its mode, and not all that is in it.
+        let below = |paths: Vec<TreePath>| paths.into_iter().filter(|path| !path.is_empty());
+        let mut others: Vec<TreePath> = below(called).collect();
         for other in beside {
             match &other.claims {
                 Some(claims) => others.extend(in_tree(root, claims)),
-                None if other.ended => others.extend(self.told_by(&other.action_id)?),
+                None if other.ended => others.extend(below(self.told_by(&other.action_id)?)),
                 None => {}
             }
         }

@@ -124,6 +124,13 @@ fn preimage(path: &Path, role: Role, below: bool) -> Result<Preimage, ControlErr
         {
             return Ok(Preimage::Absent {});
         }
+        // Where we may not look the command may not either, unless it is more than we are.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Ok(match role {
+                Role::Write | Role::Delete | Role::Metadata => Preimage::Unknown {},
+                _ => Preimage::Absent {},
+            });
+        }
         Err(error) => return Err(failed(error)),
     };
     let (device, inode) = (metadata.dev(), metadata.ino());

@@ -24,7 +24,7 @@ use crate::snapshot::{Note, Snapshot};
 use crate::state::{State, Workspace};
 use crate::tree::{self, Change, ChangeKind, Trees};
 use crate::undo::{FileConflict, Undoing};
-use crate::{ContentId, StateError};
+use crate::{ContentId, StateError, checkpoint};
 pub use sides::{Side, Sides};
 pub(crate) use weigh::Weighed;
 pub use weigh::is_rule;
@@ -120,6 +120,7 @@ impl State {
             reader: &reader,
             workspace: &workspace.root,
             present: &capture,
+            root_mode: checkpoint::root_mode(workspace),
             scope: &scope,
             now: self.now(),
         };

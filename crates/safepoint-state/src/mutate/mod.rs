@@ -115,7 +115,7 @@ pub struct Covering {
     pub checkpoint: Snapshot,
     /// The state before is captured in this scope.
     pub scope: Scope,
-    /// What is there now and in no checkpoint.
+    /// What is there now and in no checkpoint, not even encrypted.
     pub not_covered: Vec<Note>,
 }
 
@@ -381,7 +381,14 @@ impl State {
             Some(leave) => leave.ask(&Covering {
                 checkpoint: checkpoint.clone(),
                 scope: scope.clone(),
-                not_covered: capture.not_covered(),
+                not_covered: {
+                    // What the checkpoint holds encrypted, as it is now, it gives back.
+                    let held = &checkpoint.record.sealed;
+                    let held: Vec<_> = sealed.iter().filter(|one| held.contains(one)).collect();
+                    let mut notes = capture.not_covered();
+                    notes.retain(|note| !held.iter().any(|one| one.path == note.path));
+                    notes
+                },
             })?,
             None => Given {
                 action: ActionId::generate(&*self.around.entropy)?,

@@ -63,6 +63,7 @@ impl State {
         let mut own = present.clone();
         own.record.files = files;
         own.record.git = before.git;
+        own.record.root_mode = before.root_mode;
         own.record.linked.clone_from(&before.linked);
         own.record.marks.clone_from(&before.marks);
         own.record.left_out.clone_from(&before.left_out);

@@ -4,6 +4,7 @@
 //! variables. A command runs in its target if that is a directory, and a check in the
 //! workspace; the directory is held by a handle that was reached by no link.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -19,6 +20,9 @@ use crate::path;
 use crate::run::{self, Ran, Run, What, Whole};
 use crate::state::{State, Workspace};
 use crate::{Ending, StateError};
+
+/// Shorter values are no secrets, and words that messages are made of.
+const MIN_SECRET_BYTES: usize = 4;
 
 /// A command that takes longer was not meant to.
 const COMMAND_LIMIT: Duration = Duration::from_secs(600);
@@ -52,8 +56,8 @@ impl State {
             let (checkpoint, capture) = (&secured.checkpoint, &secured.capture);
             authority::covers_paths(workspace, checkpoint, capture, &changed)?;
         }
-        let failed = |why, ending| StateError::CommandFailed {
-            command: argv.join(" "),
+        let failed = |why: String, ending| StateError::CommandFailed {
+            command: self.without_values(&argv.join(" "), env),
             why,
             ending,
         };
@@ -90,6 +94,7 @@ impl State {
         })
         .map_err(|error| failed(error.to_string(), Ending::ByItself))?;
         if !ran.succeeded() {
+            let ran = ran.map_output(|said| self.without_values(said, env));
             return Err(failed(ran.failure(), ran.ending()));
         }
         let said = String::from_utf8_lossy(&ran.output).into_owned();
@@ -118,6 +123,26 @@ impl State {
             whole: Whole::No,
             start: &|command| start(mutation, command),
         })
+    }
+
+    /// A text without the values of these variables: each may be a secret, and what a message
+    /// says goes into the trail and the log of operations, too.
+    fn without_values(&self, text: &str, variables: &BTreeMap<String, String>) -> String {
+        let mut pieces: Vec<(&str, String)> = Vec::new();
+        for (name, value) in variables {
+            let mark = self.trail.mark_variable(name, value);
+            let lines = value.lines().map(str::trim);
+            let secrets = [value.as_str()].into_iter().chain(lines);
+            let secrets = secrets.filter(|it| it.len() >= MIN_SECRET_BYTES);
+            pieces.extend(secrets.map(|it| (it, mark.clone())));
+        }
+        // A value may be a part of another one.
+        pieces.sort_by_key(|(secret, _)| std::cmp::Reverse(secret.len()));
+        let mut text = text.to_owned();
+        for (secret, mark) in pieces {
+            text = text.replace(secret, &mark);
+        }
+        text
     }
 
     /// The variables of a program that runs in this directory.

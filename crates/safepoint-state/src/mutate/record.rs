@@ -169,7 +169,12 @@ impl State {
             "changes": record::summarise_changes(&changes),
             "paths": changes.iter().take(100).map(|it| path::display(&it.path)).collect::<Vec<_>>(),
             "verdict": verdict.outcome(),
-            "unheld": lost.iter().map(|lost| &lost.note).take(MAX_TOLD).collect::<Vec<_>>(),
+            "unheld": lost
+                .iter()
+                .filter(|lost| !lost.is_sealed)
+                .map(|lost| &lost.note)
+                .take(MAX_TOLD)
+                .collect::<Vec<_>>(),
             "beside": beside.iter().take(100).map(|it| path::display(it)).collect::<Vec<_>>(),
         });
         self.trail.write(Durability::Sync, |writing| {
@@ -330,12 +335,17 @@ impl State {
             .iter()
             .map(|found| found.step.sentence(&found.target.name()));
         let first = sentences.next().unwrap_or_default();
-        let mut sentence = Value::String(match sentences.count() {
+        self.redacted(&match sentences.count() {
             0 => first,
             more => format!("{first}, and {more} more"),
-        });
-        self.trail.redact(&mut sentence);
-        sentence.as_str().unwrap_or_default().to_owned()
+        })
+    }
+
+    /// A text without what looks like a secret.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        let mut text = Value::String(text.to_owned());
+        self.trail.redact(&mut text);
+        text.as_str().unwrap_or_default().to_owned()
     }
 }
 

@@ -219,6 +219,7 @@ impl State {
         why: &str,
         back: Back<'_>,
     ) -> Result<(), StateError> {
+        let why = &self.redacted(why);
         let kind: FixedKind = Kind::fixed("mutation_failed");
         let is_whole = matches!(
             back,
@@ -291,7 +292,7 @@ impl State {
                 checkpoint: Some(checkpoint),
                 action: action.map(ActionId::as_str),
                 targets,
-                reason: Some(&error.to_string()),
+                reason: Some(&self.redacted(&error.to_string())),
                 outcome: "refused",
             },
         );

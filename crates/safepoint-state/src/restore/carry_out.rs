@@ -8,6 +8,7 @@ use super::{Journal, Phase, Plan, Restored, apply, hold_git, parts, recover, sta
 use crate::objects::Objects;
 use crate::scan::Progress;
 use crate::state::{State, Workspace};
+use crate::tree::Change;
 use crate::{StateError, own, part};
 
 impl State {
@@ -116,7 +117,9 @@ impl State {
         );
         let before = self.find(journal.before.as_str())?;
         let parts = parts::changed(&before.record, &journal.record);
-        let mut changes = plan.changes.clone();
+        let root = before.record.root_change(&journal.record);
+        let mut changes: Vec<Change> = root.into_iter().collect();
+        changes.extend(plan.changes.iter().cloned());
         changes.extend(secret_changes);
         if moved {
             let to = journal.record.linked.as_ref();

@@ -52,7 +52,18 @@ impl State {
     }
 
     fn has_secrets(&self, goal: &Goal<'_>) -> Result<bool, StateError> {
-        let (wanted, put) = self.sealed_of(goal)?;
-        Ok(!wanted.is_empty() || put.is_some_and(|put| !put.is_empty()))
+        let Goal::Without { action, .. } = goal else {
+            return Ok(false);
+        };
+        let (before, after) = (
+            self.find(action.before.as_str())?.record,
+            self.find(action.after.as_str())?.record,
+        );
+        let mut sealed = before.sealed.iter().chain(&after.sealed);
+        // What is as it was after the action has not been touched by it.
+        Ok(sealed.any(|one| {
+            let mark = before.mark(&one.path);
+            mark.is_none() || mark != after.mark(&one.path)
+        }))
     }
 }

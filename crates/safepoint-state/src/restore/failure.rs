@@ -16,7 +16,10 @@ impl State {
         progress: &Progress,
     ) -> Result<Restored, StateError> {
         let restored = self.restore_unlogged(workspace, goal, identities, progress);
-        if let Err(error) = &restored {
+        // In the directory of somebody else nothing is written, not even that.
+        if let Err(error) = &restored
+            && !matches!(error, StateError::OtherDirectory { .. })
+        {
             self.log_failed_restore(workspace, goal, error);
         }
         restored

@@ -180,7 +180,14 @@ impl State {
         if now_linked.is_none() && !plan.changes.iter().any(|change| change.path == b".git") {
             not_restored.extend(wanted_linked.as_ref().map(|_| linked::is_gone()));
         }
-        let mut changes = plan.changes;
+        let present = self.automatic(workspace, &scope, &capture, String::new())?;
+        let root_mode = root_mode_after(goal, &scope, &plan);
+        let wanted = Record {
+            root_mode,
+            ..present.record.clone()
+        };
+        let mut changes: Vec<Change> = present.record.root_change(&wanted).into_iter().collect();
+        changes.extend(plan.changes);
         let stored = self.objects()?;
         changes.extend(linked::changes(
             &stored.reader(),
@@ -332,9 +339,7 @@ impl State {
         let (wanted_linked, unmoved) = self.linked_after(goal, &scope, now_linked)?;
         after.record.linked = wanted_linked;
         after.record.parts = then;
-        if let (Goal::Snapshot { snapshot, .. }, true) = (goal, scope.is_everything()) {
-            after.record.root_mode = snapshot.record.root_mode.or(after.record.root_mode);
-        }
+        after.record.root_mode = root_mode_after(goal, &scope, &plan).or(after.record.root_mode);
         if let (Goal::Without { action, .. }, true) = (goal, was_gone) {
             let before = self.find(action.before.as_str())?;
             after.record.root_mode = before.record.root_mode.or(after.record.root_mode);
@@ -472,6 +477,7 @@ impl State {
             reader,
             workspace: &workspace.root,
             present,
+            root_mode: unclosed.root().or(checkpoint::root_mode(workspace)),
             scope,
             now: self.now(),
         };
@@ -549,6 +555,15 @@ pub fn automatic_expiry(now: Timestamp) -> Expiry {
     let life: Option<Span> = AUTOMATIC_LIFE.parse().ok();
     life.and_then(|life| life.after(now))
         .map_or(Expiry::Never, Expiry::At)
+}
+
+/// The mode that the workspace itself gets; `None` where it keeps the one it has.
+fn root_mode_after(goal: &Goal<'_>, scope: &Scope, plan: &Plan) -> Option<u32> {
+    match goal {
+        Goal::Snapshot { snapshot, .. } if scope.is_everything() => snapshot.record.root_mode,
+        Goal::Snapshot { .. } | Goal::Brought(_) => None,
+        Goal::Without { .. } => plan.root_mode,
+    }
 }
 
 fn describe(goal: &Goal<'_>) -> String {

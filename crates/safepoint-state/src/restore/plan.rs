@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) incomplete: bool,
     /// How much there was to take out, when it takes an action out.
     pub(crate) left: Left,
+    /// The mode that the workspace itself gets, where that is to be taken out.
+    pub(crate) root_mode: Option<u32>,
     /// Directories of which only a part is asked for, as they are now.
     parts: BTreeMap<TreePath, Entry>,
     /// Where the trees that will be differ from those that are.
@@ -102,6 +104,7 @@ impl Plan {
             remarks: Vec::new(),
             incomplete: false,
             left: Left::default(),
+            root_mode: None,
             parts: BTreeMap::new(),
             file_edits: Vec::new(),
             git_edits: Vec::new(),
@@ -179,6 +182,7 @@ impl Plan {
                         if !is_told || change.to.is_some() {
                             outermost.push((change.path.clone(), inside));
                             let inside = path::display(inside);
+                            let inside = path::shorten(&inside);
                             stay(
                                 change,
                                 format!("it holds `{inside}`, which is not captured"),
@@ -228,6 +232,7 @@ impl Plan {
             remarks: Vec::new(),
             incomplete,
             left: Left::default(),
+            root_mode: None,
             file_edits,
             git_edits,
             parts: BTreeMap::new(),

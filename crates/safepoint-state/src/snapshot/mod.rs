@@ -23,7 +23,8 @@ pub(crate) use told::{
 use crate::linked::LinkedGit;
 use crate::omitted::OmittedMark;
 use crate::part::Part;
-use crate::tree::{Moment, Subtree};
+use crate::path::TreePath;
+use crate::tree::{Change, Entry, Moment, Node, Subtree};
 use crate::{ContentId, StateError};
 
 /// How a snapshot is kept, in the words of its contract.
@@ -156,6 +157,26 @@ pub struct Sealed {
     pub modified: Moment,
 }
 
+impl Sealed {
+    /// It as a tree would have it, with a content that tells nothing of its own.
+    pub(crate) fn entry(&self, path: &[u8], content: ContentId) -> Entry {
+        Entry {
+            name: crate::path::split(path).1.to_vec(),
+            mode: self.mode,
+            owner: 0,
+            group: 0,
+            modified: self.modified,
+            attributes: Vec::new(),
+            node: Node::File {
+                size: 0,
+                content,
+                sparse: false,
+                link: None,
+            },
+        }
+    }
+}
+
 impl Snapshot {
     /// Whether it authorises nothing any more.
     pub fn is_expired(&self, now: Timestamp) -> bool {
@@ -174,6 +195,28 @@ impl Record {
             StateError::Unsupported(format!(
                 "the record of checkpoint `{id}` cannot be read: {error}"
             ))
+        })
+    }
+
+    /// How the mode of the workspace itself differs in another state, if that is known of both.
+    pub(crate) fn root_change(&self, after: &Self) -> Option<Change> {
+        let entry = |record: &Self| {
+            Some(Entry {
+                name: Vec::new(),
+                mode: record.root_mode?,
+                owner: 0,
+                group: 0,
+                modified: Moment::default(),
+                attributes: Vec::new(),
+                node: Node::Directory(record.files),
+            })
+        };
+        let (from, to) = (entry(self)?, entry(after)?);
+        (from.mode != to.mode).then(|| Change {
+            path: TreePath::new(),
+            from: Some(from),
+            to: Some(to),
+            relinked: false,
         })
     }
 

@@ -223,7 +223,8 @@ pub(crate) struct NoteDocument {
 impl NoteDocument {
     /// On one line.
     pub(crate) fn shown(&self) -> String {
-        format!("{} ({})", name(&self.path), text::line(&self.why).text)
+        let path = safepoint_state::path::shorten(&self.path);
+        format!("{} ({})", name(&path), text::line(&self.why).text)
     }
 }
 

@@ -107,9 +107,14 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let (graph, all) = (arguments.graph, arguments.all_workspaces);
     context.console.value(&log, |log| show(log, graph, all))?;
     if log.actions.is_empty() && context.console.mode == Mode::Text {
-        context
-            .console
-            .say("nothing has happened yet that a checkpoint would have seen");
+        let place = match (context.names_directory(), context.workspace()) {
+            // A directory that is named is a workspace of its own, whatever is around it.
+            (true, Ok(workspace)) => format!(" in `{}`", workspace.root.display()),
+            _ => String::new(),
+        };
+        context.console.say(&format!(
+            "nothing has happened yet{place} that a checkpoint would have seen"
+        ));
     }
     Ok(Exit::Done)
 }

@@ -4,7 +4,7 @@ mod ownership;
 
 use std::path::{Path, PathBuf};
 
-use safepoint_model::{Exit, text};
+use safepoint_model::{ActionId, Exit, text};
 use safepoint_state::seal::{ExposeSecret, Identity, Recipient};
 use safepoint_state::tree::{Change, ChangeKind};
 use safepoint_state::{
@@ -88,17 +88,34 @@ impl ActionName {
 
 /// What came later than what is taken back, and is left alone.
 #[derive(Default)]
-pub(super) struct Beside(Vec<ActionName>);
+pub(super) struct Beside {
+    left_alone: Vec<ActionName>,
+    /// What else is to be known of what is going on.
+    warnings: Vec<String>,
+}
 
 impl Beside {
     /// These, the newest first.
     pub(super) fn new(actions: &[&Action]) -> Self {
-        Self(
-            actions
+        Self {
+            left_alone: actions
                 .iter()
                 .map(|action| ActionName::of(action))
                 .collect(),
-        )
+            warnings: Vec::new(),
+        }
+    }
+
+    /// With a warning for each of these actions, which have not ended: their ids and summaries.
+    pub(super) fn with_running(mut self, running: &[(ActionId, String)]) -> Self {
+        let one = |(id, summary): &(ActionId, String)| {
+            let summary = text::line(summary).text;
+            format!(
+                "{id} ({summary}) is still running, and is not what is taken back: `safepoint undo {id}` does that once it has ended"
+            )
+        };
+        self.warnings.extend(running.iter().map(one));
+        self
     }
 }
 
@@ -179,7 +196,10 @@ pub(super) fn run(
     if let Some(leave) = leave {
         leave.conclude(if restored.is_ok() { "ok" } else { "error" })?;
     }
-    let restored = restored?;
+    let mut restored = restored?;
+    restored
+        .warnings
+        .splice(0..0, beside.warnings.iter().cloned());
     let reply = reply(state, goal, &restored, beside)?;
     context.console.value(&reply, show)?;
     for warning in &restored.warnings {
@@ -232,7 +252,7 @@ fn reply(
         restored: matches,
         restored_to,
         taken_back: ActionName::of_goal(goal),
-        left_alone: beside.0,
+        left_alone: beside.left_alone,
         changes_reverted,
         verification: Verification {
             pre_state_hash: hash(restored.pre_hash),
@@ -368,7 +388,7 @@ fn show_plan(
         dry_run: true,
         rolled_back: false,
         taken_back: ActionName::of_goal(goal),
-        left_alone: beside.0,
+        left_alone: beside.left_alone,
         changes: documents(&preview.changes)
             .into_iter()
             .chain(preview.parts.iter().map(|part| ChangeDocument {

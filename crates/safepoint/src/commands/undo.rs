@@ -45,7 +45,12 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
                 _ => last_of(&actions, &workspace.root)?,
             };
             let last = state.find_action(last.id.as_str())?; // as the trail tells of it
-            (last, Beside::new(&newer))
+            // Of an agent's line that calls us, the agent knows.
+            let running = match context.is_agent() || context.control()?.is_within_an_action()? {
+                true => Vec::new(),
+                false => context.control()?.running_in(&workspace.root)?,
+            };
+            (last, Beside::new(&newer).with_running(&running))
         }
     };
     let workspace = context.workspace_at(&action.workspace)?;

@@ -203,8 +203,13 @@ fn still_there(
     after: &safepoint_state::Snapshot,
 ) -> Result<Checked, CliError> {
     let touched = state.changes_between(before, after)?;
-    let scope = safepoint_state::scope::Scope::of_paths(touched.iter().map(|it| &it.path));
-    let since = state.changes_since(workspace, after, &scope, &Progress::default())?;
+    // Of the workspace itself only its mode was changed: what is in it is no concern of that.
+    let (root, paths): (Vec<_>, Vec<_>) = touched.iter().partition(|it| it.path.is_empty());
+    let scope = safepoint_state::scope::Scope::of_paths(paths.iter().map(|it| &it.path));
+    let mut since = state.changes_since(workspace, after, &scope, &Progress::default())?;
+    if !root.is_empty() && state.has_other_mode(workspace, after) {
+        since.extend(root.into_iter().cloned());
+    }
     let mut later: Vec<String> = since
         .iter()
         .map(|change| safepoint_state::path::display(&change.path))

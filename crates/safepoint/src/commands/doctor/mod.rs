@@ -68,6 +68,7 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, CliError> {
         clients.push(examine(context, client)?);
     }
     let checks = vec![
+        project(context),
         store(context),
         rules(context),
         operators(context),
@@ -104,8 +105,10 @@ fn examine(context: &Context, client: Client) -> Result<ClientReply, CliError> {
         not_covered: settings::not_covered(client).to_vec(),
         skills: skills(context, client)?,
     };
-    let mut places = install::places(context, client, Scope::Project)?;
-    places.extend(install::places(context, client, Scope::User)?);
+    let mut places = Vec::new();
+    for scope in scopes(context) {
+        places.extend(install::places(context, client, *scope)?);
+    }
     for place in places {
         let Ok(existing) = std::fs::read_to_string(&place) else {
             continue;
@@ -151,14 +154,22 @@ fn examine(context: &Context, client: Client) -> Result<ClientReply, CliError> {
     Ok(reply)
 }
 
+/// Whose settings are looked at: those of a project only where there is one.
+fn scopes(context: &Context) -> &'static [Scope] {
+    match context.workspace() {
+        Ok(_) => &[Scope::Project, Scope::User],
+        Err(_) => &[Scope::User],
+    }
+}
+
 /// The skills of a client that are there, those of the project first.
 fn skills(context: &Context, client: Client) -> Result<Vec<SkillReply>, CliError> {
     let command = HookCommand {
         program: install::this_program()?,
     };
     let mut found = Vec::new();
-    for scope in [Scope::Project, Scope::User] {
-        let directory = install::skills_place(context, client, scope)?;
+    for scope in scopes(context) {
+        let directory = install::skills_place(context, client, *scope)?;
         for skill in Skill::all() {
             let path = directory.join(skill.path());
             let Ok(text) = std::fs::read_to_string(&path) else {
@@ -198,6 +209,16 @@ fn check(name: &'static str, found: Result<String, String>) -> CheckReply {
         Err(detail) => (false, detail),
     };
     CheckReply { name, ok, detail }
+}
+
+fn project(context: &Context) -> CheckReply {
+    let detail = match context.workspace() {
+        Ok(workspace) => format!("`{}`", workspace.root.display()),
+        Err(error) => {
+            format!("{error}: only settings and skills of the user were looked at")
+        }
+    };
+    check("project", Ok(detail))
 }
 
 fn store(context: &Context) -> CheckReply {

@@ -130,7 +130,7 @@ pub(super) fn losses(lost: &[Note]) -> Option<String> {
         .map(|note| {
             format!(
                 "`{}` ({})",
-                text::line(&note.path).text,
+                text::line(&safepoint_state::path::shorten(&note.path)).text,
                 text::line(&note.why).text
             )
         })

@@ -143,7 +143,7 @@ pub(crate) fn places(
     client: Client,
     scope: Scope,
 ) -> Result<Vec<PathBuf>, CliError> {
-    with_roots(context, client, |roots| {
+    with_roots(context, client, scope, |roots| {
         settings::places(client, scope, roots)
     })
 }
@@ -154,7 +154,7 @@ pub(crate) fn skills_place(
     client: Client,
     scope: Scope,
 ) -> Result<PathBuf, CliError> {
-    with_roots(context, client, |roots| {
+    with_roots(context, client, scope, |roots| {
         skill_directory(client, scope, roots)
     })
 }
@@ -162,6 +162,7 @@ pub(crate) fn skills_place(
 fn with_roots<T>(
     context: &Context,
     client: Client,
+    scope: Scope,
     find: impl FnOnce(Roots<'_>) -> T,
 ) -> Result<T, CliError> {
     let home = context.environment.path("HOME");
@@ -169,7 +170,11 @@ fn with_roots<T>(
         message: "`HOME` is not set".into(),
         suggestion: "set it to where your client keeps its settings",
     })?;
-    let project = context.workspace()?.root;
+    // What is installed for a user needs no project.
+    let project = match scope {
+        Scope::Project => context.workspace()?.root,
+        Scope::User => home.clone(),
+    };
     let own = home_variable(client).and_then(|name| context.environment.path(name));
     Ok(find(Roots {
         home: &home,

@@ -12,7 +12,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use safepoint_control::pass::{ProposedChange, Stdin};
+use safepoint_authority::Reversibility;
+use safepoint_control::pass::{Leave, ProposedChange, Stdin};
 use safepoint_model::{Exit, Span};
 use safepoint_state::mutate::Sealing;
 use safepoint_state::mutate::{
@@ -84,6 +85,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         operation: String::new(),
         checkpoint: arguments.checkpoint.clone().unwrap_or_default(),
         anchors: Vec::new(),
+        not_covered: Vec::new(),
     };
     let done = match input::filled(context, arguments) {
         Ok(arguments) => {
@@ -98,7 +100,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Err(failure) => {
             let (error, failed) = *failure;
             let mut reply = reply::of_failure(context, &told, &error, failed.as_deref())?;
-            let warnings = failed.iter().flat_map(|it| reply::warnings(context, it));
+            let warnings = failed.iter();
+            let warnings = warnings.flat_map(|it| reply::warnings(context, &told, it));
             let warnings: Vec<String> = warnings.collect();
             for warning in &warnings {
                 context.console.warn(warning);
@@ -111,7 +114,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     };
     let reply = reply::of_change(context, &room.state, &room.workspace, &told, &mutated)?;
     context.console.value(&reply, reply::show)?;
-    for warning in &mutated.warnings {
+    for warning in &reply::warnings_of_change(&told, &mutated) {
         context.console.warn(warning);
     }
     let verdict = &mutated.verdict;
@@ -129,6 +132,17 @@ struct Told {
     checkpoint: String,
     /// Where to see what it did.
     anchors: Vec<String>,
+    /// What of it nothing covers, once there was leave for it.
+    not_covered: Vec<String>,
+}
+
+impl Told {
+    /// The same in sentences.
+    fn beyond(&self) -> impl Iterator<Item = String> {
+        self.not_covered
+            .iter()
+            .map(|what| format!("no roll back brings back what it did to this: {what}"))
+    }
 }
 
 /// Why a change was not made, and how far it had come.
@@ -228,6 +242,7 @@ fn change(
         };
         let ended = passage.conclude_change(leave, outcome);
         ended.map_err(|error| plain(error.into()))?;
+        told.not_covered = uncovered(leave);
     }
     match mutated {
         Ok(mutated) => {
@@ -244,6 +259,18 @@ fn change(
             Err(Box::new((error, Some(failed))))
         }
     }
+}
+
+/// What no checkpoint brings back of what leave was given for. What is left out of it was sealed,
+/// or is told where it is gone or has changed.
+fn uncovered(leave: &Leave) -> Vec<String> {
+    if leave.canonical.reversibility == Reversibility::Reversible {
+        return Vec::new();
+    }
+    let rest = leave.canonical.remainder.iter();
+    rest.filter(|why| !why.contains("` is not in the checkpoint: "))
+        .cloned()
+        .collect()
 }
 
 /// The keys for sensitive files, where a program runs that may destroy them. Where there are

@@ -1,7 +1,7 @@
 //! What `mutate` answers, whether the change was made or not.
 
 use safepoint_model::{Timestamp, text};
-use safepoint_state::mutate::{Failed, Mutated, Seen};
+use safepoint_state::mutate::{Failed, Mutated, Outcome, Seen};
 use safepoint_state::{Note, State, Workspace, path};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,15 +12,17 @@ use super::{Told, way_back};
 use crate::commands::checkpoint::NoteDocument;
 use crate::commands::restoring::{ChangeDocument, documents};
 use crate::commands::verdict::VerdictDocument;
-use crate::console::{FAINT, GOOD, STRONG, WARNING, count};
+use crate::console::{BAD, FAINT, GOOD, STRONG, WARNING, count};
 use crate::context::Context;
 use crate::error::CliError;
 
 /// What `mutate` prints. A failure prints the same fields with `success` false and an `error`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MutateReply {
-    /// Whether it was made and kept.
+    /// Whether it was made, and holds.
     success: bool,
+    /// Whether it was kept: also, with `--keep-failed`, one that does not hold.
+    kept: bool,
     /// What was changed.
     target: String,
     /// What was done, in a sentence.
@@ -47,6 +49,8 @@ pub(crate) struct MutateReply {
     taken_back: Vec<ChangeDocument>,
     /// The checkpoint that has what was there before that was taken back.
     safety_checkpoint_id: Option<String>,
+    /// What nothing covers of what it does: no roll back brings it back.
+    not_covered: Vec<String>,
     /// What was changed or is gone that no checkpoint brings back, and why.
     not_restored: Vec<NoteDocument>,
     verification: Option<VerdictDocument>,
@@ -85,6 +89,7 @@ pub(super) fn of_failure(
     let standing = aftermath.map_or(&[][..], |it| &it.standing);
     let reply = MutateReply {
         success: false,
+        kept: false,
         target: told.target.clone(),
         operation: format!("{} (FAILED)", told.operation)
             .trim_start()
@@ -116,11 +121,12 @@ pub(super) fn of_failure(
         side_effects: aftermath.map_or_else(Vec::new, |it| it.beside.clone()),
         taken_back: documents(aftermath.map_or(&[][..], |it| &it.taken_back)),
         safety_checkpoint_id: aftermath.and_then(|it| Some(it.safety.as_ref()?.to_string())),
+        not_covered: told.not_covered.clone(),
         not_restored: notes(aftermath.map_or(&[][..], |it| &it.not_restored)),
         verification: failed.and_then(|it| it.verdict.as_ref()).map(Into::into),
         confidence: 0.0,
         output: None,
-        warnings: failed.map_or_else(Vec::new, |failed| warnings(context, failed)),
+        warnings: failed.map_or_else(Vec::new, |failed| warnings(context, told, failed)),
     };
     match serde_json::to_value(reply)? {
         Value::Object(fields) => Ok(fields),
@@ -129,8 +135,9 @@ pub(super) fn of_failure(
 }
 
 /// What people must know of how a failure left things.
-pub(super) fn warnings(context: &Context, failed: &Failed) -> Vec<String> {
+pub(super) fn warnings(context: &Context, told: &Told, failed: &Failed) -> Vec<String> {
     let mut warnings = failed.aftermath.warnings.clone();
+    warnings.extend(told.beyond());
     if let (standing @ [_, ..], Some(before)) = (&*failed.aftermath.standing, &failed.before) {
         let command = way_back::of_standing(context, before, standing);
         warnings.push(format!("`{command}` brings back what was there before"));
@@ -175,7 +182,8 @@ pub(super) fn of_change(
         format!("checkpoint:{}", mutated.checkpoint),
     ]);
     Ok(MutateReply {
-        success: true,
+        success: mutated.verdict.outcome() == Outcome::Pass,
+        kept: true,
         target: told.target.clone(),
         operation: told.operation.clone(),
         previous_state: PreviousState {
@@ -204,13 +212,27 @@ pub(super) fn of_change(
             .collect(),
         taken_back: Vec::new(),
         safety_checkpoint_id: None,
+        not_covered: told.not_covered.clone(),
         not_restored: notes(&mutated.not_restorable),
         confidence: verification.confidence(),
         verification: Some(verification),
         output: mutated.output.clone(),
-        warnings: mutated.warnings.clone(),
+        warnings: warnings_of_change(told, mutated),
     })
 }
+
+/// What people must know of a change that was made.
+pub(super) fn warnings_of_change(told: &Told, mutated: &Mutated) -> Vec<String> {
+    let mut warnings = mutated.warnings.clone();
+    warnings.extend(told.beyond());
+    if mutated.verdict.outcome() != Outcome::Pass {
+        warnings.push(KEPT_THOUGH.to_owned());
+    }
+    warnings
+}
+
+/// What is said of a change that does not hold.
+const KEPT_THOUGH: &str = "it was kept, as `--keep-failed` asks, although its checks do not hold";
 
 fn time(time: Option<Timestamp>) -> Option<String> {
     time.map(|time| time.to_string())
@@ -235,10 +257,13 @@ const LINES_SHOWN: usize = 60;
 
 pub(super) fn show(reply: &MutateReply) -> String {
     let safe = |text: &str| text::line(text).text;
-    let mut shown = format!(
-        "{GOOD}done{GOOD:#}  {STRONG}{}{STRONG:#}\n",
-        safe(&reply.operation)
-    );
+    let operation = safe(&reply.operation);
+    let mut shown = match reply.success {
+        true => format!("{GOOD}done{GOOD:#}  {STRONG}{operation}{STRONG:#}\n"),
+        false => {
+            format!("{BAD}kept, and does not hold{BAD:#}  {STRONG}{operation}{STRONG:#}\n")
+        }
+    };
     if let Some(action) = &reply.action_id {
         let changes = count(reply.changes.len() as u64, "change", "changes");
         shown.push_str(&format!("  {FAINT}{action}, {changes}{FAINT:#}\n"));

@@ -36,6 +36,7 @@ impl ChangeStep<'_> {
             operation: String::new(),
             checkpoint: String::new(),
             anchors: Vec::new(),
+            not_covered: Vec::new(),
         };
         match change(context, &self.arguments(), &mut told, Some(self)) {
             Ok((mutated, _)) if mutated.verdict.outcome() == Outcome::Pass => Ok(()),
