@@ -84,7 +84,7 @@ pub use late::{LateWork, LeftRunning};
 pub use outside_use::OutsideUse;
 pub use perform::{ClaimedLine, PerformedLine, ShellLine};
 pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor};
-pub use recover::this_process;
+pub use recover::{CutOff, this_process};
 pub use request::Requested;
 pub use signed::Elsewhere;
 pub use silence::{given_up, session_ended};

@@ -31,6 +31,9 @@ pub struct Supervision {
     pub registry: PathBuf,
     /// Where a [`Freeze`](crate::Freeze) of the workspace is asked for. Likewise.
     pub freezer: PathBuf,
+    /// Where the paths that are written are kept while the tree runs, for whoever has to say what
+    /// it did after this process was killed. Made with the first path.
+    pub journal: Option<PathBuf>,
     /// Whether network and sockets are supervised at all.
     pub network: NetworkAccess,
 }

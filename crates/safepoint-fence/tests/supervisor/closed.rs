@@ -101,6 +101,7 @@ fn supervise(place: &Path) {
             services: Vec::new(),
             sockets: Vec::new(),
             registry: place.join("registry"),
+            journal: None,
             freezer: place.join("freezes"),
             network: NetworkAccess::Closed,
         }),
