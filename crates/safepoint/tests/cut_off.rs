@@ -145,9 +145,8 @@ fn fe_33_what_a_person_does_after_a_killed_command_is_theirs() {
     assert_eq!(undone["verification"]["match"], true, "{undone}");
     assert_eq!(paths(&env, "unknown"), ITS);
     assert_eq!(paths(&env, "observed"), MINE);
-    let kept = env.root().join("home/.local/state/safepoint/writes");
-    let kept = fs::read_dir(kept).into_iter().flatten();
-    assert_eq!(kept.count(), 0);
+    let kept = fs::read_dir(env.home().join("state/writes"));
+    assert_eq!(kept.unwrap().count(), 0);
 }
 
 #[test]
@@ -202,12 +201,14 @@ fn fe_33_what_a_person_does_after_a_killed_change_is_theirs() {
 #[test]
 fn fe_33_a_killed_command_of_which_nothing_is_kept_changed_nothing() {
     let env = killed();
-    fs::remove_dir_all(env.root().join("home/.local/state/safepoint/writes")).unwrap();
+    fs::remove_dir_all(env.home().join("state/writes")).unwrap();
     let run = env.run(&["undo"]);
     assert_ne!(run.code, 0, "{run:?}");
     assert!(env.project().join("e.txt").exists());
     assert!(paths(&env, "unknown").is_empty());
-    assert_eq!(paths(&env, "observed"), [ITS.as_slice(), &MINE].concat());
+    let mut all = [ITS.as_slice(), &MINE].concat();
+    all.sort_unstable();
+    assert_eq!(paths(&env, "observed"), all);
 }
 
 #[test]
@@ -244,11 +245,10 @@ fn au_24_whatever_may_write_first_records_what_was_cut_off() {
 #[test]
 fn au_24_whatever_only_reads_says_what_was_cut_off() {
     let env = killed();
-    let reading: [&[&str]; 7] = [
+    let reading: [&[&str]; 6] = [
         &["list"],
         &["log"],
         &["status"],
-        &["show"],
         &["audit"],
         &["du"],
         &["hold", "list"],
