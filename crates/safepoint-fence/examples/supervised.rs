@@ -25,6 +25,7 @@ fn main() {
         services: Vec::new(),
         sockets: Vec::new(),
         registry: std::env::temp_dir().join(format!("registry-{}", std::process::id())),
+        journal: None,
         freezer: Some(
             std::env::temp_dir().join(format!("registry-{}/freezes", std::process::id())),
         ),

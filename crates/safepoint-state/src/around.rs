@@ -78,12 +78,23 @@ pub enum Share {
         paths: BTreeSet<TreePath>,
         /// These, and all that is below: directories that were moved or removed as a whole.
         trees: Vec<TreePath>,
+        /// The git state of a linked work tree, which lies elsewhere.
+        linked: LinkedShare,
     },
+}
+
+/// Whose the changes of the git state of a linked work tree are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkedShare {
+    /// The action's.
+    Own,
+    /// Somebody else's.
+    Others,
 }
 
 impl Share {
     /// Whether what lies at a path is the action's own.
-    fn has_path(&self, path: &[u8]) -> bool {
+    pub(crate) fn has_path(&self, path: &[u8]) -> bool {
         let at = |paths: &[TreePath]| paths.iter().any(|it| path::is_within(path, it));
         match self {
             Self::All => true,
@@ -347,7 +358,7 @@ impl State {
 
     /// What changed beside an action that no action is known to have changed: a person's, most
     /// often. With the state there would be without it.
-    fn of_nobody(
+    pub(crate) fn of_nobody(
         &self,
         objects: &crate::objects::Objects,
         beside: &Beside,
@@ -360,6 +371,7 @@ impl State {
             // Exactly these: that a directory was made says nothing of what was put there since.
             paths: own.chain(known).collect(),
             trees: Vec::new(),
+            linked: LinkedShare::Own,
         };
         let known = self.own_part(objects, &beside.since, present, &known)?;
         let reader = objects.reader();
@@ -466,6 +478,11 @@ impl State {
             .keep_sealed_of(&before.record, |path| !share.has_path(path));
         if matches!(share, Share::Only(_)) {
             own.record.git = before.record.git;
+        }
+        let others = LinkedShare::Others;
+        if matches!(share, Share::Only(_))
+            || matches!(share, Share::Observed { linked, .. } if *linked == others)
+        {
             own.record.linked.clone_from(&before.record.linked);
         }
         Ok(own)

@@ -175,6 +175,11 @@ pub(crate) fn is_checkpoint_reference(path: &[u8]) -> bool {
     })
 }
 
+/// Whether what is new at a path stays when the repository goes back.
+pub(crate) fn is_left(path: &[u8]) -> bool {
+    is_object(path) || is_checkpoint_reference(path) || is_of_other_work_trees(path)
+}
+
 /// Whether a change there is worth telling: where `HEAD` and branches point, what is in progress,
 /// what git runs, and what tells git where and how to look.
 pub(crate) fn is_notable(path: &[u8]) -> bool {

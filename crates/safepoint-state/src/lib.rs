@@ -51,8 +51,9 @@ mod unheld;
 mod verify;
 pub mod watch;
 mod work_trees;
+mod written;
 
-pub use around::{Beside, Changed, Company, Errand, Share};
+pub use around::{Beside, Changed, Company, Errand, LinkedShare, Share};
 pub use aside::Aside;
 pub use bring::{Arrival, Incoming, Resolution, Side, Sides, is_rule};
 pub use checkpoint::{Made, Wanted};

@@ -329,7 +329,14 @@ impl Console {
 
     /// Something to tell people that they should not overlook.
     pub(crate) fn warn(&mut self, text: &str) {
-        if !self.quiet && self.mode == Mode::Text {
+        if self.mode == Mode::Text {
+            self.warn_always(text);
+        }
+    }
+
+    /// The same, beside data too: it is in no field of that.
+    pub(crate) fn warn_always(&mut self, text: &str) {
+        if !self.quiet {
             let _ = writeln!(
                 self.talk,
                 "{WARNING}warning:{WARNING:#} {}",

@@ -1,5 +1,6 @@
 //! What a command works with: settings, paths, and the trail when it asks for it.
 
+mod cut_off;
 mod moved;
 mod open;
 mod place;
@@ -70,6 +71,8 @@ pub(crate) struct Context {
     pub(crate) access: Access,
     /// Whether it has been said what was cut off.
     told_unfinished: bool,
+    /// The same of actions.
+    told_cut_off: bool,
     /// Whether the command comes between two halves of an action, or says itself which directory
     /// the workspace is.
     pub(crate) keeps_footing: bool,
@@ -144,6 +147,7 @@ impl Context {
             served: None,
             access: Access::Writing,
             told_unfinished: false,
+            told_cut_off: false,
             keeps_footing: false,
             told_footing: None,
             unadopted: None,

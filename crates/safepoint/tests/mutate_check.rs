@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::{Still, actions, assert_sound, checkpoint, env, kinds, mutate, run, spent_by, text};
 use testkit::TestEnv;
+use testkit::tree::git;
 
 fn edit() -> Value {
     json!({ "type": "edit", "changes": [{ "old": "two", "new": "2" }] })
@@ -222,6 +223,45 @@ fn st_27_a_failed_check_takes_a_command_back_too() {
     still.assert_back();
     assert_eq!(spent_by(&env, &id), None);
     assert_sound(&env);
+}
+
+#[test]
+fn st_27_a_command_that_failed_in_a_repository_is_taken_back_and_that_is_recorded() {
+    let env = some();
+    let project = env.project();
+    for words in [
+        &["init", "-q"][..],
+        &["config", "user.name", "a"],
+        &["config", "user.email", "a@b"],
+        &["add", "a.txt"],
+        &["commit", "-qm", "first"],
+    ] {
+        git(&project, words);
+    }
+    for line in [
+        "echo x >> a.txt; git add a.txt",
+        "git commit -q --allow-empty -m x",
+        "mkdir .git/zz; echo x > .git/zz/x",
+        "touch -d yesterday a.txt; git status",
+    ] {
+        let id = checkpoint(&env, &[]);
+        let before = git(&project, &["status", "--porcelain=v2", "--branch"]);
+        let line = format!("{line}; exit 1");
+        let command = json!({ "type": "command", "argv": ["sh", "-c", line] });
+        let answer = mutate(&env, &id, ".", &command, &[]);
+        assert_eq!(answer.code, 1, "{line}: {answer:?}");
+        assert_eq!(
+            answer.reply["not_restored"],
+            json!([]),
+            "{line}: {answer:?}"
+        );
+        let log = actions(&env);
+        assert_eq!(log[0]["action"], "checkpoint.take_back", "{line}: {log:?}");
+        assert_eq!(log[0]["outcome"], "ok", "{line}: {log:?}");
+        let after = git(&project, &["status", "--porcelain=v2", "--branch"]);
+        assert_eq!(after, before, "{line}");
+        assert!(!project.join(".git/zz").exists());
+    }
 }
 
 #[test]

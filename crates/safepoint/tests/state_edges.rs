@@ -394,7 +394,9 @@ fn fe_05_links_in_the_place_of_our_own_files_lead_nothing_out() {
     fs::hard_link(out("rc"), &log).unwrap();
     env.run(&["checkpoint"]);
     assert_eq!(listed(), before);
+}
 
+#[test]
 fn st_35_a_new_mode_of_the_workspace_itself_is_a_change_and_is_taken_back() {
     let env = env();
     env.write("project/f", "1");

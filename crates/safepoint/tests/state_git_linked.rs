@@ -530,6 +530,112 @@ fn st_35_what_a_repository_knew_of_a_linked_work_tree_comes_back() {
 }
 
 #[test]
+fn st_30_an_own_git_directory_that_an_action_destroyed_is_made_anew() {
+    let (env, place, linked) = linked_outside();
+    let kept = place.path().join("main/.git/worktrees/linked");
+    let directory = linked.to_str().unwrap();
+    fs::write(linked.join("staged.txt"), "staged\n").unwrap();
+    git(&linked, &["add", "staged.txt"]);
+    fs::write(
+        kept.join("MERGE_HEAD"),
+        git(&linked, &["rev-parse", "HEAD"]),
+    )
+    .unwrap();
+    act(&env, &linked, "true");
+    let status = || git(&linked, &["status", "--porcelain=v2", "--branch"]);
+    let before = status();
+    let id = env.json(&["-C", directory, "checkpoint"])["checkpoint_id"].clone();
+    let own = kept.to_str().unwrap();
+    for script in [
+        format!("rm -r '{own}'"),
+        format!("rm '{own}/index'; echo garbage > '{own}/HEAD'"),
+        format!("rm '{own}/HEAD' '{own}/commondir'"),
+        format!("rm '{own}/index'"),
+        format!("rm -r \"$(dirname '{own}')\""),
+    ] {
+        for back in [&["undo"][..], &["rollback", id.as_str().unwrap()]] {
+            let reply = act(&env, &linked, &script);
+            let changes = reply["changes"].to_string();
+            assert!(changes.contains(".git/"), "{script}: {reply:#}");
+            let log = env.json(&["-C", directory, "log"]);
+            let told = log["actions"][0]["changes"].to_string();
+            assert!(told.contains(".git/"), "{script}: {log:#}");
+            let run = env.run(&[&["-C", directory][..], back, &["--json"]].concat());
+            assert_eq!(run.code, 0, "{script}: {run:?}");
+            assert_eq!(status(), before, "{script}: {run:?}");
+            assert!(kept.join("MERGE_HEAD").exists(), "{script}");
+            let listed = git(&linked, &["worktree", "list", "--porcelain"]);
+            assert!(listed.contains(directory), "{script}: {listed}");
+            assert!(!listed.contains("prunable"), "{script}: {listed}");
+        }
+    }
+    git(&linked, &["fsck"]);
+}
+
+#[test]
+fn st_30_a_linked_work_tree_that_git_removed_comes_back() {
+    let (env, place, linked) = linked_outside();
+    let directory = linked.to_str().unwrap();
+    let main = place.path().join("main");
+    fs::write(linked.join("staged.txt"), "staged\n").unwrap();
+    git(&linked, &["add", "staged.txt"]);
+    let status = || git(&linked, &["status", "--porcelain=v2", "--branch"]);
+    let before = status();
+    let id = env.json(&["-C", directory, "checkpoint"])["checkpoint_id"].clone();
+    for back in [&["undo"][..], &["rollback", id.as_str().unwrap()]] {
+        git(&main, &["worktree", "remove", "--force", directory]);
+        let run = env.run(&[&["-C", directory][..], back, &["--json"]].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        assert_eq!(status(), before, "{run:?}");
+    }
+    // Another work tree has its place, under the same name.
+    git(&main, &["worktree", "remove", "--force", directory]);
+    let other = place.path().join("elsewhere/linked");
+    let add = ["worktree", "add", "-q", "--detach", other.to_str().unwrap()];
+    git(&main, &add);
+    let theirs = git(&other, &["status", "--porcelain=v2", "--branch"]);
+    let run = env.run(&["-C", directory, "rollback", id.as_str().unwrap(), "--json"]);
+    let reply: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let told = reply["not_restored"].to_string();
+    assert!(
+        told.contains("another work tree has its place"),
+        "{reply:#}"
+    );
+    assert_eq!(reply["verification"]["match"], false, "{reply:#}");
+    let now = git(&other, &["status", "--porcelain=v2", "--branch"]);
+    assert_eq!(now, theirs);
+}
+
+#[test]
+fn st_35_what_an_action_in_a_linked_work_tree_did_to_the_main_one_is_told() {
+    for script in [
+        "rm \"$main/refs/heads/main\"",
+        "rm \"$main/HEAD\"",
+        "rm -r \"$main\"/objects/??",
+    ] {
+        let (env, _place, linked) = linked_outside();
+        let script = format!("main=$(git rev-parse --git-common-dir)\n{script}");
+        let reply = act(&env, &linked, &script);
+        assert_eq!(reply["reversibility"], "partly", "{script}: {reply:#}");
+        let told = |it: &serde_json::Value| it.to_string().contains("objects of the repository");
+        assert!(told(&reply["remainder"]), "{reply:#}");
+        let directory = linked.to_str().unwrap();
+        let log = env.json(&["-C", directory, "log"]);
+        assert!(told(&log["actions"][0]["remainder"]), "{log:#}");
+        if !script.contains("refs/heads/main") {
+            continue;
+        }
+        let changes = reply["changes"].to_string();
+        assert!(changes.contains(".git/refs/heads/main"), "{reply:#}");
+        let run = env.run(&["-C", directory, "undo", "--json"]);
+        let undone: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        let left = undone["not_restored"].to_string();
+        assert!(left.contains(".git/refs/heads/main"), "{undone:#}");
+        assert_ne!(undone["confidence"], 1.0, "{undone:#}");
+    }
+}
+
+#[test]
 fn st_32_a_roll_back_killed_half_way_in_a_linked_work_tree_brings_its_git_state_back() {
     use std::os::unix::process::ExitStatusExt;
     let env = testkit::TestEnv::new(env!("CARGO_BIN_EXE_safepoint"));

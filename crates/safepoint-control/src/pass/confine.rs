@@ -7,6 +7,7 @@ use std::process::Command;
 
 use safepoint_authority::{Canonical, DenialCode, NamedPath, Preimage};
 use safepoint_fence::{Fence, HostRule, Strength, Terminals, strength};
+use safepoint_model::ActionId;
 use serde::{Deserialize, Serialize};
 
 use super::cover::is_change;
@@ -343,7 +344,20 @@ impl Passage<'_> {
         if capture == Capture::Keep {
             widened.fence.terminals = Terminals::None;
         }
+        let widened = self.with_journal(widened, &running.action_id);
         self.start_supervised(widened, command, session, secured)
+    }
+
+    /// Keeps what is written, in case this process is killed.
+    pub(super) fn with_journal(
+        &self,
+        mut widened: WidenedFence,
+        action: &ActionId,
+    ) -> WidenedFence {
+        if let Some(supervision) = &mut widened.fence.supervision {
+            supervision.journal = Some(self.state.write_journal(action));
+        }
+        widened
     }
 }
 

@@ -14,6 +14,7 @@ use super::confine::OutsideGrant;
 use super::disagreement::ForetoldEffect;
 use super::effect::MeasuredEffect;
 use super::places::EnvelopePlace;
+use super::recover::started;
 use super::see::AGENT_RUN;
 use super::supervise::ReachRecord;
 use crate::kept::Kept;
@@ -313,6 +314,16 @@ impl Running {
     /// Whether it happens on this machine.
     pub(crate) fn is_here(&self) -> bool {
         self.remote.is_none()
+    }
+
+    /// Whether the process that was to say how it ends is gone.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let (process, begun) = match self.performer {
+            // A line that runs as it is becomes that process, and its client says how it ended.
+            Some(performer) if !self.is_unfenced => performer,
+            _ => self.process,
+        };
+        started(process) != Some(begun)
     }
 
     /// The process from which it starts others. What a client does all by itself, such as

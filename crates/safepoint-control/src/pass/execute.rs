@@ -171,6 +171,7 @@ impl Passage<'_> {
             (None, None) => None,
         };
         let changes = self.conclude_from(leave, before.as_ref(), outcome, body, share)?;
+        self.state.end_write_journal(&leave.action_id);
         fault::point("pass.recorded");
         if end.observation.is_some() {
             self.count_disagreements(&running, outcome, !changes.is_empty())?;
@@ -281,6 +282,7 @@ impl Passage<'_> {
         self.control.trail.write(Durability::Sync, |writing| {
             self.end_leave(writing, leave, outcome, json!({}), &[])
         })?;
+        self.state.end_write_journal(&leave.action_id);
         self.report(leave, outcome)
     }
 

@@ -83,6 +83,7 @@ impl Passage<'_> {
     ) -> Option<LateFile> {
         let supervisor = end.supervisor.as_ref().filter(|it| it.is_in_use())?;
         if self.far.is_some() {
+            supervisor.end_journal();
             return None;
         }
         let path = self.state.late_directory().join(running.action_id.as_str());

@@ -85,7 +85,7 @@ pub use late::{LateWork, LeftRunning};
 pub use outside_use::OutsideUse;
 pub use perform::{ClaimedLine, PerformedLine, ShellLine};
 pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor};
-pub use recover::this_process;
+pub use recover::{CutOff, this_process};
 pub use request::Requested;
 pub use sandboxed::{LineOrder, LineReport, OrderedLine};
 pub use signed::Elsewhere;

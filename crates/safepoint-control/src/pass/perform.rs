@@ -7,8 +7,8 @@ use std::process::Command;
 
 use safepoint_fence::{HostRule, Observation, Supervisor};
 use safepoint_model::{ActionId, SessionId};
-use safepoint_state::Share;
 use safepoint_state::path::TreePath;
+use safepoint_state::{LinkedShare, Share};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::Writing;
 use serde_json::json;
@@ -168,7 +168,12 @@ impl Passage<'_> {
             .map(|fence| fence.map(|fence| with_socket(fence, broker)));
         fault::point("pass.started");
         let started = fence.and_then(|fence| match fence {
-            Some(fence) => self.start_supervised(fence, command, &running.session_id, secured),
+            Some(fence) => self.start_supervised(
+                self.with_journal(fence, &running.action_id),
+                command,
+                &running.session_id,
+                secured,
+            ),
             None => SupervisedChild::start_unfenced(command, &running.session_id),
         });
         let mut ended = started.and_then(|supervised| {
@@ -221,6 +226,7 @@ impl Passage<'_> {
             None => self.share_of(&running)?,
         };
         let changes = self.end_of(&running, outcome, body, &report, &share, &[])?;
+        self.state.end_write_journal(&running.action_id);
         if ended.as_ref().is_ok_and(|end| end.observation.is_some()) {
             self.count_disagreements(&running, outcome, !changes.is_empty())?;
         }
@@ -304,6 +310,7 @@ impl Passage<'_> {
         Share::Observed {
             paths: seen.written.paths.iter().filter_map(in_tree).collect(),
             trees: seen.written.trees.iter().filter_map(in_tree).collect(),
+            linked: LinkedShare::Own,
         }
     }
 
@@ -316,9 +323,14 @@ impl Passage<'_> {
     ) -> Result<Share, ControlError> {
         let told = self.told_since_end(running)?;
         Ok(match self.observed_share(seen) {
-            Share::Observed { paths, trees } => Share::Observed {
+            Share::Observed {
+                paths,
+                trees,
+                linked,
+            } => Share::Observed {
                 paths: paths.into_iter().filter(|it| !told.contains(it)).collect(),
                 trees,
+                linked,
             },
             other => other,
         })

@@ -3,11 +3,11 @@
 //! Nobody knows how far it came. It is recorded as `unknown`, with what changed, and is
 //! never run again by itself.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safepoint_authority::{Denial, Permit};
 use safepoint_model::{ActionId, SessionId, Timestamp};
-use safepoint_state::{Errand, RunningStates, StateError};
+use safepoint_state::{Errand, RunningStates, Share, StateError};
 use safepoint_store::{Durability, Sql};
 use safepoint_trail::{Actor, Draft, Kind, Stream, Writing};
 use serde_json::json;
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::documents::Running;
 use super::outbox::Ending;
 use super::visit::is_alive;
-use super::{Bench, Leave, Passage};
+use super::{Bench, CallKind, Leave, Passage, Visitor};
 use crate::{Control, ControlError, kept};
 
 /// This process, and when it was started: numbers are given out again.
@@ -41,6 +41,18 @@ pub(super) fn parent(process: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// An action whose process is gone before it said how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutOff {
+    /// Where.
+    pub workspace: PathBuf,
+    /// What it was, in a sentence.
+    pub summary: String,
+    /// Whether there is a checkpoint of the state before it. What has none wrote nothing, or is a
+    /// change that is recorded by itself.
+    pub has_checkpoint: bool,
 }
 
 impl Control {
@@ -71,6 +83,19 @@ impl Control {
         Ok(alive.map(|it| (it.action_id, it.summary)).collect())
     }
 
+    /// What was cut off on this machine and is not recorded yet.
+    pub fn cut_off(&self) -> Result<Vec<CutOff>, ControlError> {
+        let store = self.trail.store();
+        let is_cut_off = |it: &Running| it.is_here() && it.is_cut_off();
+        let cut_off: Vec<Running> = store.read(|sql| kept::open_if(sql, is_cut_off))?;
+        let named = |it: Running| CutOff {
+            workspace: it.workspace.into(),
+            has_checkpoint: it.before.is_some(),
+            summary: it.summary,
+        };
+        Ok(cut_off.into_iter().map(named).collect())
+    }
+
     /// The session of the action that has started this process, however indirectly.
     pub fn session_above(&self) -> Result<Option<SessionId>, ControlError> {
         let store = self.trail.store();
@@ -97,13 +122,37 @@ impl Passage<'_> {
         let cut_here = |it: &Running| it.is_here() && it.workspace == here;
         let mut told = Vec::new();
         for cut in store.read(|sql| kept::open_if(sql, cut_here))? {
-            if started(cut.process.0) == Some(cut.process.1) {
+            if !cut.is_cut_off() {
                 continue; // somebody is at it
             }
             told.push(cut.summary.clone());
             self.record_unknown(cut)?;
         }
+        self.sweep_write_journals()?;
         Ok(told)
+    }
+
+    /// Removes what supervisors kept of actions whose end is recorded by now.
+    fn sweep_write_journals(&self) -> Result<(), ControlError> {
+        let store = self.control.trail.store();
+        for action in self.state.write_journals() {
+            let running: Option<Running> = store.read(|sql| kept::get(sql, action.as_str()))?;
+            if running.is_some_and(|it| it.ended) {
+                self.state.end_write_journal(&action);
+            }
+        }
+        Ok(())
+    }
+
+    /// What of the changes is the own part of an action that was cut off: what its processes were
+    /// seen to write, or what it names. Whatever else has changed since may be a person's.
+    pub(super) fn share_of_cut_off(&self, cut: &Running) -> Result<Share, ControlError> {
+        let is_file_tool = |it: &Visitor| it.kind == CallKind::Files;
+        if cut.claims.is_some() && cut.visitor.as_ref().is_some_and(is_file_tool) {
+            return self.share_of(cut);
+        }
+        let root = &self.workspace.root;
+        Ok(self.state.share_of_cut_off(root, &cut.action_id))
     }
 
     pub(super) fn record_unknown(&self, cut: Running) -> Result<(), ControlError> {
@@ -118,7 +167,7 @@ impl Passage<'_> {
             action: cut.action.clone(),
             summary: cut.summary.clone(),
             decision: cut.decision.clone(),
-            beside: None,
+            beside: self.beside(&cut.action_id)?,
         };
         let before = match &cut.before {
             None => None,
@@ -148,7 +197,7 @@ impl Passage<'_> {
                     &before,
                     &errand,
                     "unknown",
-                    &self.share_of(&cut)?,
+                    &self.share_of_cut_off(&cut)?,
                     self.progress,
                     |writing, _| end(writing),
                 )
@@ -159,6 +208,7 @@ impl Passage<'_> {
             Err(ControlError::Meanwhile(_)) => Ok(()), // another process was faster
             other => other,
         }?;
+        self.state.end_write_journal(&cut.action_id);
         if let Some(session) = &cut.agent_session {
             self.end_session_of_agent(session)?;
         }

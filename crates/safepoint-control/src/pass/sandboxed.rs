@@ -257,6 +257,7 @@ impl FenceOrder {
                 sockets: Vec::new(),
                 registry: order.registry,
                 freezer: None,
+                journal: None,
                 network: match order.is_network_closed {
                     true => NetworkAccess::Closed,
                     false => NetworkAccess::Open,

@@ -117,6 +117,11 @@ impl Passage<'_> {
         if about_to || running.performer.is_some_and(is_alive) {
             return Ok(None);
         }
+        if running.performer.is_some() && !running.is_unfenced {
+            // What ran it was killed, and the client does not know how far it came.
+            self.record_unknown(running)?;
+            return self.performed(visitor);
+        }
         let (outcome, why) = match ended {
             Ended::Ok => ("ok", None),
             Ended::Error => ("error", None),

@@ -24,6 +24,7 @@ mod dns;
 mod filter;
 mod freezer;
 mod gate;
+mod journal;
 mod listener;
 mod metadata;
 mod names;
@@ -109,7 +110,7 @@ impl SupervisorThread {
     ) -> io::Result<Self> {
         let (sender, receiver) = sync_channel::<Listener>(1);
         let (told, ready) = sync_channel(1);
-        let watch = Arc::new(Watch::new(gate));
+        let watch = Arc::new(Watch::new(gate, supervision.journal.clone()));
         let end = Arc::new(End::default());
         let network = supervision.network;
         let own_streams = own_streams();
@@ -239,6 +240,11 @@ impl Supervisor {
     /// is added to the file, with a zero byte after it. Returns what was written until now.
     pub fn begin_late(&self, file: &Path) -> Writes {
         self.watch.begin_late(file)
+    }
+
+    /// Keeps no more paths in the journal of the [`Supervision`]: the end of the action is recorded.
+    pub fn end_journal(&self) {
+        self.watch.end_journal();
     }
 
     /// Does any process still live behind the filter?

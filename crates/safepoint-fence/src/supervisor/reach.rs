@@ -326,9 +326,14 @@ mod tests {
             sockets: Vec::new(),
             registry: "/nowhere/at/all".into(),
             freezer: None,
+            journal: None,
             network: NetworkAccess::Closed,
         };
-        Reach::new(supervision, Box::new(Book), Arc::new(Watch::new(gate)))
+        Reach::new(
+            supervision,
+            Box::new(Book),
+            Arc::new(Watch::new(gate, None)),
+        )
     }
 
     fn to_name(reach: &Reach, name: &str, port: u16) -> Result<Vec<String>, Errno> {

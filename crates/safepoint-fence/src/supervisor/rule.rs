@@ -32,6 +32,9 @@ pub struct Supervision {
     /// Where a [`Freeze`](crate::Freeze) of the workspace is asked for. Likewise. `None` where this
     /// process cannot hear of one: then what moves names goes on during a freeze.
     pub freezer: Option<PathBuf>,
+    /// Where the paths that are written are kept while the tree runs, for whoever has to say what
+    /// it did after this process was killed. Made with the first path.
+    pub journal: Option<PathBuf>,
     /// Whether network and sockets are supervised at all.
     pub network: NetworkAccess,
 }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::journal::{WriteJournal, Written};
 use super::{Gate, Observation, Refusal, Writes};
 
 /// More is not recorded of one tree: what is written from then on is not known.
@@ -20,6 +21,8 @@ pub(super) struct Watch {
     seen: Mutex<Seen>,
     /// Where new paths are told, while what was left running is watched.
     late: Mutex<Option<PathBuf>>,
+    /// Where all paths are kept until the end of the action is recorded.
+    journal: Mutex<Option<WriteJournal>>,
     gate: Option<Arc<dyn Gate>>,
 }
 
@@ -56,10 +59,11 @@ fn add_late(file: &Path, path: &Path) {
 }
 
 impl Watch {
-    pub(super) fn new(gate: Option<Arc<dyn Gate>>) -> Self {
+    pub(super) fn new(gate: Option<Arc<dyn Gate>>, journal: Option<PathBuf>) -> Self {
         Self {
             seen: Mutex::default(),
             late: Mutex::default(),
+            journal: Mutex::new(journal.map(WriteJournal::new)),
             gate,
         }
     }
@@ -77,7 +81,17 @@ impl Watch {
         }
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
         *late = Some(file.to_owned());
+        self.end_journal();
         written
+    }
+
+    /// Keeps no more paths for whoever comes after a kill.
+    pub(super) fn end_journal(&self) {
+        *self.lock_journal() = None;
+    }
+
+    fn lock_journal(&self) -> MutexGuard<'_, Option<WriteJournal>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn seen(&self) -> Observation {
@@ -118,6 +132,7 @@ impl Watch {
         let mut seen = self.lock();
         if !seen.observation.written.paths.contains(&path) && seen.takes(&path) {
             self.tell_late(&path);
+            self.keep(Written::Path, &path);
             seen.observation.written.paths.insert(path);
         }
     }
@@ -126,7 +141,14 @@ impl Watch {
         let mut seen = self.lock();
         if !seen.observation.written.trees.contains(&path) && seen.takes(&path) {
             self.tell_late(&path);
+            self.keep(Written::Tree, &path);
             seen.observation.written.trees.insert(path);
+        }
+    }
+
+    fn keep(&self, what: Written, path: &Path) {
+        if let Some(journal) = &mut *self.lock_journal() {
+            journal.add(what, path);
         }
     }
 
@@ -185,7 +207,7 @@ mod tests {
 
     #[test]
     fn fe_33_a_record_that_grows_too_large_says_that_it_is_not_complete() {
-        let watch = Watch::new(None);
+        let watch = Watch::new(None, None);
         let long = "x".repeat(1 << 20);
         for number in 0..70 {
             watch.write_path(PathBuf::from(format!("/{number}/{long}")));

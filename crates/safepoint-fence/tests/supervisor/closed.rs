@@ -131,6 +131,7 @@ fn supervise(place: &Path) {
             services: Vec::new(),
             sockets: Vec::new(),
             registry: place.join("registry"),
+            journal: None,
             freezer: Some(place.join("freezes")),
             network: NetworkAccess::Closed,
         }),

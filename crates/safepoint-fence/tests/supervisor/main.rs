@@ -92,6 +92,7 @@ impl Room {
             services: Vec::new(),
             sockets: Vec::new(),
             registry: directory.path().join("registry/session"),
+            journal: None,
             freezer: Some(directory.path().join("registry/freezes")),
             network: NetworkAccess::Closed,
         };

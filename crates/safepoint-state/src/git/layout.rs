@@ -120,7 +120,7 @@ pub(super) fn is_worktree_of(
 }
 
 /// Whether the repository in a directory says that it has no work tree of its own.
-pub(super) fn is_bare(common_dir: &Path) -> bool {
+pub(crate) fn is_bare(common_dir: &Path) -> bool {
     let text = |name: &str| read_text(&common_dir.join(name)).ok().flatten();
     let mut settings = text("config").unwrap_or_default();
     if config::is_on(&settings, "extensions", "worktreeconfig") {

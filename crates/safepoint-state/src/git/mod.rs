@@ -22,6 +22,7 @@ pub mod stash;
 mod status;
 
 pub use error::GitError;
+pub(crate) use layout::is_bare;
 pub use layout::linked_places;
 pub use remotes::remote_hosts;
 pub use repository::{Head, Repository};

@@ -96,6 +96,14 @@ pub(super) fn own(repository: &Repository) -> Result<Vec<GitFile>, StateError> {
     Ok(files)
 }
 
+/// The same of the directory of a linked work tree, whether or not git accepts it.
+pub(super) fn of_link(git_dir: &Path) -> Result<Vec<GitFile>, StateError> {
+    let mut files = Vec::new();
+    let keep = |name: &str| !OF_A_LINK.contains(&name);
+    collect(git_dir, b".git", &keep, 0, &mut files)?;
+    Ok(files)
+}
+
 /// Reads every plain file below a directory, as far as its first names are to be kept.
 pub(super) fn collect(
     directory: &Path,

@@ -7,11 +7,14 @@
 //! back (`shared.rs`). Going back to a checkpoint moves nothing there but the branch that is
 //! checked out here.
 
+mod damaged;
 mod files;
 mod shared;
 
 use safepoint_store::durable::{self, Access};
 use serde::{Deserialize, Serialize};
+
+use damaged::OwnDirectory;
 
 use crate::git::{Git, Head, Repository};
 use crate::objects::Reader;
@@ -61,12 +64,20 @@ impl LinkedGit {
         (&self.branch, &self.commit) == (&other.branch, &other.commit)
     }
 
+    /// Whether git rejected the directory when it was looked at.
+    fn is_damaged(&self) -> bool {
+        self.branch.is_none() && self.commit.is_none()
+    }
+
     /// Whether it is the same but for what is shared.
     fn is_same_tree(&self, other: &Self) -> bool {
         self.has_same_head(other) && self.index == other.index && self.own == other.own
     }
 
     fn head(&self) -> String {
+        if self.is_damaged() {
+            return "nothing that git can read".to_owned();
+        }
         let commit = self.commit.as_deref().unwrap_or("no commit");
         match &self.branch {
             Some(branch) => format!("`{branch}` at {commit}"),
@@ -123,6 +134,9 @@ pub(crate) fn changes(
     if !before.has_same_head(after) {
         changes.push(head_change(before, after));
     }
+    if before.index.is_some() != after.index.is_some() {
+        changes.push(index_change(before, after));
+    }
     changes.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(changes)
 }
@@ -140,6 +154,17 @@ fn head_change(before: &LinkedGit, after: &LinkedGit) -> Change {
     }
 }
 
+/// That an index came or went. What is staged in one is git's own to tell.
+fn index_change(before: &LinkedGit, after: &LinkedGit) -> Change {
+    let entry = |state: &LinkedGit| state.index.map(|_| files::entry(b"index", 0o644, b"index"));
+    Change {
+        path: b".git/index".to_vec(),
+        from: entry(before),
+        to: entry(after),
+        relinked: false,
+    }
+}
+
 /// That something stays as it is.
 fn stays(path: &str, why: String) -> Note {
     Note {
@@ -150,7 +175,7 @@ fn stays(path: &str, why: String) -> Note {
 
 /// That there is no repository to put anything into.
 pub(crate) fn is_gone() -> Note {
-    tree_stays("its repository is gone")
+    tree_stays(damaged::GONE)
 }
 
 fn tree_stays(why: &str) -> Note {
@@ -170,6 +195,15 @@ impl State {
         is_elsewhere.then_some((git, repository))
     }
 
+    /// The git directory of a linked work tree that git rejects, though its repository is there.
+    fn damaged(&self, workspace: &Workspace) -> Option<(&Git, OwnDirectory)> {
+        let git = self.around.git.as_ref()?;
+        if self.repository(workspace).is_some() {
+            return None;
+        }
+        Some((git, OwnDirectory::of(&workspace.root).ok()?))
+    }
+
     /// Captures the git state of a linked work tree. The caller has the object store open, so
     /// that nobody collects what is stored here.
     pub(crate) fn capture_linked(
@@ -180,11 +214,16 @@ impl State {
         if !scope.is_everything() {
             return Ok(None);
         }
-        let Some((git, repository)) = self.linked_repository(workspace) else {
-            return Ok(None);
-        };
         let objects = self.objects()?;
         let writer = objects.writer();
+        let Some((git, repository)) = self.linked_repository(workspace) else {
+            let Some((git, directory)) = self.damaged(workspace) else {
+                return Ok(None);
+            };
+            let found = directory.capture(git, &writer)?;
+            writer.finish()?;
+            return Ok(Some(found));
+        };
         let path = repository.git_dir().join("index");
         let index = match safepoint_store::regular::read(&path, MAX_INDEX_BYTES) {
             Ok(bytes) => {
@@ -226,6 +265,11 @@ impl State {
                         let why = "the checkpoint has no git state of this work tree";
                         (now.cloned(), vec![tree_stays(why)])
                     }
+                    (Some(wanted), Some(now)) if wanted.is_damaged() => {
+                        let why = "git could not read it when the checkpoint was made";
+                        let stays = (!now.is_damaged()).then(|| tree_stays(why));
+                        (Some(now.clone()), stays.into_iter().collect())
+                    }
                     // What is shared stays: it is that of others, too.
                     (Some(wanted), Some(now)) => {
                         let wanted = LinkedGit {
@@ -256,8 +300,19 @@ impl State {
         now: Option<&LinkedGit>,
     ) -> Result<(Option<LinkedGit>, Vec<Note>), StateError> {
         let (before, after, now) = match (&before.linked, &after.linked, now) {
+            (Some(before), Some(_), Some(now)) if before.is_damaged() => {
+                return Ok((Some(now.clone()), Vec::new()));
+            }
             (Some(before), Some(after), Some(now)) => (before, after, now),
             (Some(before), None, None) => return Ok((Some(before.clone()), Vec::new())),
+            // Earlier releases saw nothing there.
+            (Some(before), None, Some(now)) if now.is_damaged() => {
+                let before = LinkedGit {
+                    shared: now.shared,
+                    ..before.clone()
+                };
+                return Ok((Some(before), Vec::new()));
+            }
             _ => return Ok((now.cloned(), Vec::new())),
         };
         let objects = self.objects()?;
@@ -301,9 +356,22 @@ impl State {
         let Some(wanted) = wanted else {
             return Ok(Vec::new());
         };
+        if wanted.is_damaged() {
+            return Ok(Vec::new());
+        }
         let everything = Scope::everything();
+        match (
+            OwnDirectory::of(&workspace.root),
+            self.repository(workspace),
+        ) {
+            // Git would take it for this one's.
+            (Err(damaged::TAKEN), _) => return Ok(vec![tree_stays(damaged::TAKEN)]),
+            (Ok(directory), None) => directory.mend(wanted)?,
+            (Err(why), None) => return Ok(vec![tree_stays(why)]),
+            (_, Some(_)) => {}
+        }
         let Some((git, repository)) = self.linked_repository(workspace) else {
-            return Ok(vec![is_gone()]);
+            return Ok(vec![tree_stays("git cannot read its repository")]);
         };
         let Some(now) = self.capture_linked(workspace, &everything)? else {
             return Ok(vec![is_gone()]);

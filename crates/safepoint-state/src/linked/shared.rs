@@ -4,6 +4,7 @@
 //! since; branches that another work tree has checked out belong to that one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::files::{self, GitFile, GitNode};
 use super::stays;
@@ -90,15 +91,19 @@ pub(super) fn capture(
 
 /// The branches that other work trees of the repository have checked out, the main one too.
 pub(super) fn used_elsewhere(repository: &Repository) -> BTreeSet<String> {
-    let common = repository.common_dir();
+    used_beside(repository.common_dir(), repository.git_dir())
+}
+
+/// The same beside the work tree with this git directory.
+pub(super) fn used_beside(common: &Path, git_dir: &Path) -> BTreeSet<String> {
     let linked = std::fs::read_dir(common.join("worktrees"));
     let others = linked.into_iter().flatten().flatten();
     let directories = others.map(|entry| entry.path());
     // The `HEAD` of a bare repository is no work tree.
-    let main = (!repository.is_bare()).then(|| common.to_owned());
+    let main = (!crate::git::is_bare(common)).then(|| common.to_owned());
     directories
         .chain(main)
-        .filter(|directory| directory != repository.git_dir())
+        .filter(|directory| directory != git_dir)
         .flat_map(|directory| HEADS.map(|name| directory.join(name)))
         .filter_map(|head| {
             let head = safepoint_store::regular::read(&head, 4096).ok()?;
@@ -130,6 +135,19 @@ fn differing(trees: &dyn Trees, from: &Subtree, to: &Subtree) -> Result<Vec<Chan
     Ok(changes)
 }
 
+/// References of others that are gone between two captures: what they were is not known.
+fn gone_of_others(
+    trees: &dyn Trees,
+    from: &Subtree,
+    to: &Subtree,
+) -> Result<Vec<Change>, StateError> {
+    let mut changes = tree::changes(trees, Some(from), Some(to), &Scope::everything())?;
+    changes.retain(|change| {
+        is_of_others(change) && change.to.is_none() && change.path.starts_with(b".git/refs/")
+    });
+    Ok(changes)
+}
+
 /// What people are told of.
 pub(super) fn told(
     trees: &dyn Trees,
@@ -137,7 +155,11 @@ pub(super) fn told(
     after: Option<Subtree>,
 ) -> Result<Vec<Change>, StateError> {
     match (before, after) {
-        (Some(before), Some(after)) => differing(trees, &before, &after),
+        (Some(before), Some(after)) => {
+            let mut changes = differing(trees, &before, &after)?;
+            changes.extend(gone_of_others(trees, &before, &after)?);
+            Ok(changes)
+        }
         (Some(_), None) => Ok(vec![unreadable()]),
         _ => Ok(Vec::new()),
     }
@@ -186,6 +208,13 @@ pub(super) fn without(
             edits.insert(change.path, change.to);
         } else if present != change.to {
             let why = "it was changed since by somebody else";
+            notes.push(stays(&path::display(&change.path), why.to_owned()));
+        }
+    }
+    for change in gone_of_others(reader, before, after)? {
+        if tree::find(reader, Some(now), &change.path)?.is_none() {
+            let why =
+                "another work tree had it checked out, and only a checkpoint of that one has it";
             notes.push(stays(&path::display(&change.path), why.to_owned()));
         }
     }

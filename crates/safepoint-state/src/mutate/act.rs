@@ -14,7 +14,7 @@ use super::{Found, Mutation, Secured, Structured};
 use crate::capture::Capture;
 use crate::edit::{self, Format};
 use crate::objects::Objects;
-use crate::part::Subject;
+use crate::part::{Part, Subject};
 use crate::path::{self, TreePath};
 use crate::restore::{Journal, Phase, Plan};
 use crate::scan::{Progress, Sink};
@@ -68,6 +68,9 @@ pub(super) struct Reached {
     pub(super) paths: BTreeSet<TreePath>,
     /// Databases and states.
     parts: Vec<Subject>,
+    /// The same as they were right after the last step: what differs later is others' work. None
+    /// where that was not looked at.
+    pub(super) left: Vec<Part>,
     /// A command can reach all that the checkpoint covers, and nobody can tell what it wrote. A
     /// check is to change nothing: what changes while it runs is not taken for the change's.
     pub(super) everything: bool,
@@ -78,12 +81,34 @@ impl Reached {
         self.files.is_none() && !self.everything && self.parts.is_empty()
     }
 
+    /// Whether somebody else has changed it since the last step, as far as is known, if it is as
+    /// `found` and was as `before`.
+    pub(super) fn is_others(&self, before: &Part, found: &Part) -> bool {
+        let left = self.left.iter().find(|it| it.subject == before.subject);
+        !found.is_same(before) && left.is_none_or(|left| !left.is_same(found))
+    }
+
     pub(super) fn has(&self, subject: &Subject) -> bool {
         self.everything || self.parts.contains(subject)
     }
 }
 
 impl State {
+    /// Looks at databases and states as the steps have left them, where a check runs before it is
+    /// known whether they stay so. Without it, more may be named as somebody else's.
+    pub(super) fn look_at_reached(
+        &self,
+        workspace: &Workspace,
+        objects: &Objects,
+        reached: &mut Reached,
+    ) {
+        let writer = objects.writer();
+        for subject in &reached.parts {
+            let left = self.capture_part(workspace, subject, &writer, &mut Vec::new());
+            reached.left.extend(left);
+        }
+    }
+
     /// Plans the steps on files that come first.
     pub(super) fn first_picture(
         &self,

@@ -60,6 +60,9 @@ pub struct Aftermath {
     pub beside: Vec<String>,
     /// What was taken back although nobody can tell who wrote it.
     pub taken_back: Vec<Change>,
+    /// Databases and states that were brought back as a whole although somebody else had changed
+    /// them too.
+    pub parts_taken_back: Vec<String>,
     /// The checkpoint that has what was there before it was taken back.
     pub safety: Option<SnapshotId>,
     /// What is gone, changed or new, and no checkpoint brings back.
@@ -211,6 +214,13 @@ impl Aftermath {
                 names.join(", ")
             ));
         }
+        for name in &self.parts_taken_back {
+            if let Some(safety) = &self.safety {
+                told.push(format!(
+                    "`{name}` was brought back as a whole: what others have written there since the change went with it; {safety} has what was there: `safepoint rollback {safety} '{name}'` brings it back"
+                ));
+            }
+        }
         for note in &self.not_restored {
             told.push(format!("`{}` is not as it was: {}", note.path, note.why));
         }
@@ -235,6 +245,13 @@ impl Aftermath {
         if !beside.is_empty() {
             let names = crate::error::shortened(&beside);
             sentences.push(format!("changed meanwhile and left as it is: {names}"));
+        }
+        if !self.parts_taken_back.is_empty() {
+            let parts: Vec<String> = self.parts_taken_back.iter().map(quoted).collect();
+            let names = crate::error::shortened(&parts);
+            sentences.push(format!(
+                "taken back with the change, what others have written there since: {names}"
+            ));
         }
         if !lost.is_empty() {
             let names = crate::error::shortened(&lost);

@@ -13,6 +13,7 @@ use super::place::Target;
 use super::{Found, Mutation, Secured};
 use crate::capture::Capture;
 use crate::objects::Objects;
+use crate::part::Part;
 use crate::path::{self, TreePath};
 use crate::restore::Journal;
 use crate::scan::Progress;
@@ -134,8 +135,16 @@ impl State {
         let kept = kept.unwrap_or_default();
         let journal = journal.within(&done.scope);
         let mut written = changes_between(objects, &secured.before, &done.as_snapshot(secured))?;
+        let parts = journal.record.parts.clone();
         match self.back_out(workspace, objects, &journal, &done.record, progress) {
             Ok(back) => {
+                let found = self.find(back.found.as_str())?.record.parts;
+                let is_others = |part: &&Part| {
+                    let found = found.iter().find(|it| it.subject == part.subject);
+                    found.is_none_or(|found| reached.is_others(part, found))
+                };
+                let others = parts.iter().filter(is_others);
+                aftermath.parts_taken_back = others.map(|it| it.subject.name()).collect();
                 let kept_as = kept.as_ref();
                 let told = self.bring_secrets_back(workspace, mutation, secured, objects, kept_as);
                 aftermath.warnings.extend(told);
@@ -146,7 +155,10 @@ impl State {
                 let is_everything = done.seen.is_some();
                 if is_everything {
                     aftermath.taken_back = secured.beside_targets(taken);
-                    aftermath.safety = Some(kept.unwrap_or(back.found));
+                    aftermath.safety = Some(kept.unwrap_or_else(|| back.found.clone()));
+                }
+                if !aftermath.parts_taken_back.is_empty() {
+                    aftermath.safety = Some(back.found);
                 }
                 let own = match is_everything {
                     true => BTreeSet::new(),

@@ -89,6 +89,11 @@ impl State {
                 && change.to.as_ref().is_some_and(|to| to.subtree().is_some())
         };
         left.retain(|change| !of_directory(change));
+        if journal.taking_back.is_some() {
+            // What is wanted then is the state before as it was looked at, and not with what a
+            // going back leaves in a repository.
+            left.retain(|change| change.from.is_some() || !crate::git_state::is_left(&change.path));
+        }
         let (not_given, left) = left.into_iter().partition(is_not_given);
         let not_given: Vec<Change> = not_given;
         Ok(Seen {

@@ -9,7 +9,7 @@ use super::back::within;
 use super::beginning::workspace_of;
 use super::journal::{Extent, Ground, Journal, Mutating, PathText, Phase, directory as journals};
 use super::stage;
-use crate::StateError;
+use crate::around::Beside;
 use crate::identity::Marks;
 use crate::lock::{self, Hold};
 use crate::mutate::Back;
@@ -20,6 +20,7 @@ use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
 use crate::snapshot::{Action, Record};
 use crate::state::{Access, State, Workspace};
+use crate::{StateError, record};
 
 /// What taking a change back is called.
 pub(super) const TAKE_BACK: &str = "take_back";
@@ -80,9 +81,11 @@ pub enum End {
     Failed(StateError),
 }
 
-/// Whether a going back may have been cut off: a look at one directory.
+/// Whether a going back, or an action that wrote something, may have been cut off: a look at two
+/// directories.
 pub fn is_unfinished(state: &Path) -> bool {
     Journal::all(&journals(state)).is_ok_and(|found| !found.is_empty())
+        || crate::written::is_any_kept(state)
 }
 
 impl State {
@@ -357,12 +360,25 @@ impl State {
             &capture,
             format!("after {}", journal.action),
         )?;
-        after.id = journal.after.clone();
         after.record.parts = parts;
+        // A person may have worked here since.
+        let share = self.share_of_cut_off(&workspace.root, &journal.action);
+        let mut own = self.own_part(objects, &before, &after, &share)?;
+        own.id = journal.after.clone();
+        let present = after;
+        let beside = Beside {
+            since: before.clone(),
+            paths: Vec::new(),
+        };
+        let reader = objects.reader();
+        let changes = record::changes_by_action(&reader, &before, &own)?;
+        let paths = changes.into_iter().map(|change| change.path);
+        let rest = self.of_nobody(objects, &beside, paths, &present)?;
         let told = journal.errand.as_ref();
         let named = |told: &super::journal::Told| (told.action.clone(), told.decision.clone());
         let (name, decision) = told.map_or_else(|| ("batch".into(), "allow".into()), named);
-        let unheld = before.record.lapsed_until(&after.record);
+        let mut unheld = before.record.lapsed_until(&present.record);
+        unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
         let action = Action {
             id: journal.action.clone(),
             workspace: workspace.root.clone(),
@@ -373,7 +389,7 @@ impl State {
             decision: Some(decision),
             outcome: "unknown".to_owned(),
             before: journal.before.clone(),
-            after: after.id.clone(),
+            after: own.id.clone(),
             undoes: None,
         };
         let body = serde_json::json!({
@@ -383,12 +399,18 @@ impl State {
             "unheld": unheld.iter().take(crate::omitted::MAX_TOLD).collect::<Vec<_>>(),
         });
         self.trail.write(Durability::Sync, |writing| {
-            self.record_in(writing, &after)?;
+            self.record_in(writing, &own)?;
+            if let Some((known, observed)) = &rest {
+                self.record_in(writing, known)?;
+                self.record_observed(writing, observed)?;
+            }
+            self.record_in(writing, &present)?;
             let kind = Kind::fixed("mutation_unknown");
             let draft = self.draft(&workspace.root, kind, Some(&action.id), body);
             let entry = writing.append(draft)?;
             crate::snapshot::insert_action(writing.sql(), &action, entry.seq)
         })?;
+        self.end_write_journal(&journal.action);
         journal.remove(&self.journal_directory())
     }
 

@@ -390,6 +390,7 @@ fn supervision(context: &Context, root: &Path) -> Supervision {
         services,
         sockets,
         registry: context.paths.runtime.join(REGISTRY),
+        journal: None,
         freezer: Some(safepoint_control::pass::freezer_of(
             &context.paths.runtime.join(REGISTRY),
             root,
@@ -555,6 +556,34 @@ pub(crate) fn show_denial(reply: &DenialReply) -> String {
         shown.push_str(&format!("{HINT}next{HINT:#}    {}\n", safe(&denial.next)));
     }
     shown
+}
+
+/// Records actions that were cut off in a workspace. That needs no rules: nothing is judged.
+pub(crate) fn recover(
+    context: &Context,
+    control: &Control,
+    state: &State,
+    workspace: &Workspace,
+) -> Result<(), CliError> {
+    let far = Server::of(context)?;
+    let passage = Passage {
+        control,
+        state,
+        workspace,
+        atlases: Vec::new(),
+        own: Vec::new(),
+        home: None,
+        hold_timeout: context.settings.hold_timeout.value,
+        fence: None,
+        default_hosts: context.settings.reachable.defaults,
+        is_within: false,
+        place: context.place_of(&workspace.root, control.trail())?,
+        progress: &Progress::default(),
+        far: far.as_ref().map(|far| far as &dyn Far),
+        hold_wait: None,
+    };
+    passage.recover()?;
+    Ok(())
 }
 
 /// Records what programs wrote that an action left running.

@@ -44,7 +44,7 @@ impl Context {
         Ok(Control::open(self.trail()?, self.control_surroundings()?)?)
     }
 
-    fn control_surroundings(&self) -> Result<safepoint_control::Surroundings, CliError> {
+    pub(super) fn control_surroundings(&self) -> Result<safepoint_control::Surroundings, CliError> {
         Ok(safepoint_control::Surroundings {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -154,7 +154,7 @@ impl Context {
             for unfinished in state.unfinished()? {
                 let place = unfinished.workspace.display();
                 let what = &unfinished.summary;
-                self.console.warn(&match unfinished.remedy {
+                self.console.warn_always(&match unfinished.remedy {
                     Remedy::TakeBack => format!(
                         "`{what}` was cut off in `{place}`, and what it wrote may still be there: `safepoint checkpoint`, or any command that writes, takes it back"
                     ),
@@ -211,6 +211,7 @@ impl Context {
             }
         }
         self.settle_footing(&mut state)?;
+        self.settle_cut_off(&state)?;
         Ok(state)
     }
 

@@ -1,7 +1,7 @@
 //! What `mutate` answers, whether the change was made or not.
 
 use safepoint_model::{Timestamp, text};
-use safepoint_state::mutate::{Failed, Mutated, Outcome, Seen};
+use safepoint_state::mutate::{Aftermath, Failed, Mutated, Outcome, Seen};
 use safepoint_state::{Note, State, Workspace, path};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -119,7 +119,7 @@ pub(super) fn of_failure(
         before_checkpoint_id: before.map(|before| before.id.to_string()),
         changes: documents(standing),
         side_effects: aftermath.map_or_else(Vec::new, |it| it.beside.clone()),
-        taken_back: documents(aftermath.map_or(&[][..], |it| &it.taken_back)),
+        taken_back: aftermath.map_or_else(Vec::new, taken_back),
         safety_checkpoint_id: aftermath.and_then(|it| Some(it.safety.as_ref()?.to_string())),
         not_covered: told.not_covered.clone(),
         not_restored: notes(aftermath.map_or(&[][..], |it| &it.not_restored)),
@@ -132,6 +132,19 @@ pub(super) fn of_failure(
         Value::Object(fields) => Ok(fields),
         _ => Ok(Map::new()),
     }
+}
+
+/// What went back with the change although nobody can tell that it was the change's.
+fn taken_back(aftermath: &Aftermath) -> Vec<ChangeDocument> {
+    let parts = aftermath.parts_taken_back.iter();
+    let parts = parts.map(|name| ChangeDocument {
+        path: name.clone(),
+        change: "modified",
+    });
+    documents(&aftermath.taken_back)
+        .into_iter()
+        .chain(parts)
+        .collect()
 }
 
 /// What people must know of how a failure left things.
