@@ -304,14 +304,18 @@ fn su_05_an_outcome_that_nobody_tells_is_unknown() {
     passes(&claude.says("Stop", json!({"stop_hook_active": false})));
     let (action, paths) = changed(&env, "s/one/ONE/");
     assert_eq!(action["outcome"], "unknown");
-    assert_eq!(paths, ["src/app.py"]);
+    // Nobody saw the line write it: it may be a person's.
+    assert!(paths.is_empty(), "{paths:?}");
+    let observed = log(&env);
+    let observed = observed.iter().find(|it| it["outcome"] == "observed");
+    assert!(observed.unwrap().to_string().contains("src/app.py"));
     // And the one that comes too late changes nothing.
     passes(&claude.after(
         "t-1",
         "Bash",
         json!({"command": "sed -i s/one/ONE/ src/app.py"}),
     ));
-    assert_eq!(log(&env).len(), 1);
+    assert_eq!(log(&env).len(), 2);
 }
 
 #[test]

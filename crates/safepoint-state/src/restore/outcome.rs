@@ -92,7 +92,10 @@ impl State {
         if journal.taking_back.is_some() {
             // What is wanted then is the state before as it was looked at, and not with what a
             // going back leaves in a repository.
-            left.retain(|change| change.from.is_some() || !crate::git_state::is_left(&change.path));
+            left.retain(|change| {
+                let is_new = change.from.is_none() || change.kind() == ChangeKind::Time;
+                !is_new || !crate::git_state::is_left(&change.path)
+            });
         }
         let (not_given, left) = left.into_iter().partition(is_not_given);
         let not_given: Vec<Change> = not_given;
