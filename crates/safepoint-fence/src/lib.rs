@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Fence ──── what a tree may write, and what it may not even read (Landlock)
+//! lone ───── a program of ours that writes in a few places and starts nothing else
 //! supervisor  what it may reach and change beyond that, and what it wrote (seccomp)
 //! freeze ─── how somebody outside keeps it from moving names for a moment
 //! broker ─── how a program inside asks for something to be done outside
@@ -19,6 +20,7 @@ mod error;
 mod fence;
 mod freeze;
 mod kernel;
+mod lone;
 mod supervisor;
 mod tree;
 
@@ -27,6 +29,7 @@ pub use caches::default_caches;
 pub use error::FenceError;
 pub use fence::{Fence, FencedChild, Listing, Strength, Terminals, strength};
 pub use freeze::{Freeze, Frozen, MAX_FREEZE};
+pub use lone::{Children, LoneFence, is_native};
 pub use supervisor::{
     Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
     Writes,

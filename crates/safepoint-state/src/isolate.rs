@@ -168,10 +168,11 @@ impl State {
             path,
             commit,
         ];
-        repository.run(git, &add, b"")?;
+        let places: Vec<&Path> = root.parent().into_iter().collect();
+        repository.change_with(git, &places, &add, b"")?;
         if let Some(own) = Repository::open(git, root)? {
             // The index, which git fills when it checks files out. No file is touched.
-            own.run(git, &["read-tree", commit], b"")?;
+            own.change(git, &["read-tree", commit], b"")?;
         }
         Ok(true)
     }
@@ -328,7 +329,7 @@ impl State {
             for root in &worktrees {
                 // Twice: it is locked.
                 let remove = ["worktree", "remove", "--force", "--force", root];
-                let _ = repository.run(git, &remove, b"");
+                let _ = repository.change(git, &remove, b"");
             }
         }
         // Last: while the note is there, whoever comes next can do all this again.

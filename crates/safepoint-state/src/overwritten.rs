@@ -15,7 +15,7 @@ use crate::scan::{Progress, Sink};
 use crate::scope::{Scope, unescape};
 use crate::snapshot::Note;
 use crate::state::{State, Workspace};
-use crate::unheld::{is_cache, names};
+use crate::unheld::{CHANGED, is_cache, names};
 
 /// So many paths are asked about at once.
 const AT_ONCE: usize = 500;
@@ -144,11 +144,7 @@ impl Asking<'_> {
         };
         let mut lost = BTreeSet::new();
         if let Some(paths) = &paths {
-            let changed = self.names(
-                &["diff", "--name-only", "--no-renames", "-z", "HEAD"],
-                paths,
-            );
-            let changed = match changed {
+            let changed = match self.names(&CHANGED, paths) {
                 // Before the first commit there is nothing to compare with.
                 Err(GitError::Failed { .. }) => self.names(&["ls-files", "--cached", "-z"], paths),
                 other => other,

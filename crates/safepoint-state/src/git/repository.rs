@@ -16,7 +16,7 @@ use super::error::GitError;
 use super::layout::{
     find_common_dir, find_git_dir, in_progress, is_worktree_of, read_text, unreadable,
 };
-use super::runner::Git;
+use super::runner::{Allowance, Git};
 use super::settings::Setting;
 
 /// As deep as git itself follows symbolic references.
@@ -137,19 +137,72 @@ impl Repository {
         self.in_progress.clone()
     }
 
-    /// Runs git in the work tree with `input` and gives back its output.
+    /// Runs git in the work tree with `input`, and gives back its output. It can write nothing,
+    /// and start nothing.
     pub fn run(&self, git: &Git, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, GitError> {
+        self.give(git, &Allowance::reading(), arguments, input)
+    }
+
+    /// The same, for a command of git's that starts git again.
+    pub(super) fn run_with_children(
+        &self,
+        git: &Git,
+        arguments: &[&str],
+    ) -> Result<Vec<u8>, GitError> {
+        self.give(git, &Allowance::reading_with_children(), arguments, b"")
+    }
+
+    /// The same, for one that changes the repository.
+    pub fn change(&self, git: &Git, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, GitError> {
+        self.change_with(git, &[], arguments, input)
+    }
+
+    /// The same, for one that writes in these places too.
+    pub(crate) fn change_with(
+        &self,
+        git: &Git,
+        places: &[&Path],
+        arguments: &[&str],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        self.give(git, &self.writing(places)?, arguments, input)
+    }
+
+    fn give(
+        &self,
+        git: &Git,
+        allowance: &Allowance,
+        arguments: &[&str],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
         // A child that stops listening tells why when it ends.
-        self.feed(git, arguments, &mut |stdin| {
+        self.feed_within(git, allowance, arguments, &mut |stdin| {
             let _ = stdin.write_all(input);
             Ok(())
         })
     }
 
-    /// Runs git in the work tree; `feed` writes its input.
+    /// The directories of this repository, where git may write, and these.
+    fn writing(&self, places: &[&Path]) -> Result<Allowance, GitError> {
+        let own = [self.git_dir.as_path(), self.common_dir.as_path()];
+        let places = own.into_iter().chain(places.iter().copied());
+        Ok(Allowance::writing(places.map(Path::to_owned).collect()))
+    }
+
+    /// Runs git in the work tree to change the repository; `feed` writes its input.
     pub(super) fn feed(
         &self,
         git: &Git,
+        arguments: &[&str],
+        feed: &mut dyn FnMut(&mut dyn Write) -> Result<(), GitError>,
+    ) -> Result<Vec<u8>, GitError> {
+        self.feed_within(git, &self.writing(&[])?, arguments, feed)
+    }
+
+    fn feed_within(
+        &self,
+        git: &Git,
+        allowance: &Allowance,
         arguments: &[&str],
         feed: &mut dyn FnMut(&mut dyn Write) -> Result<(), GitError>,
     ) -> Result<Vec<u8>, GitError> {
@@ -161,7 +214,7 @@ impl Repository {
             }
         };
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-        git.run(&self.worktree, settings, &arguments, feed)
+        git.run(&self.worktree, (settings, allowance), &arguments, feed)
     }
 
     /// What a run of git says in one line; none when it ends with 1, which is

@@ -378,17 +378,17 @@ fn put_head(
             let name = format!("refs/heads/{branch}");
             match commit {
                 Some(commit) => {
-                    repository.run(git, &["update-ref", "-m", reason, &name, commit], b"")?;
+                    repository.change(git, &["update-ref", "-m", reason, &name, commit], b"")?;
                 }
                 None => {
-                    repository.run(git, &["update-ref", "-d", &name], b"")?;
+                    repository.change(git, &["update-ref", "-d", &name], b"")?;
                 }
             }
-            repository.run(git, &["symbolic-ref", "-m", reason, "HEAD", &name], b"")?;
+            repository.change(git, &["symbolic-ref", "-m", reason, "HEAD", &name], b"")?;
         }
         (None, Some(commit)) => {
             let detach = ["update-ref", "--no-deref", "-m", reason, "HEAD", commit];
-            repository.run(git, &detach, b"")?;
+            repository.change(git, &detach, b"")?;
         }
         (None, None) => {}
     }
