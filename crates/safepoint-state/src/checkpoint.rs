@@ -11,7 +11,6 @@ use safepoint_model::{Expiry, Timestamp};
 use safepoint_store::fault;
 
 use crate::capture::Capture;
-use crate::git::Repository;
 use crate::git::stash::{self, Shelf, Stash};
 use crate::listing::{count_lines, last_modified, list_files};
 use crate::lock::Hold;
@@ -293,6 +292,9 @@ impl State {
     /// Git may keep the state of a work tree elsewhere. Of a part of the work tree it is not
     /// captured then.
     fn outside_warning(&self, workspace: &Workspace, scope: &Scope) -> Option<String> {
+        if let Some(foreign) = self.foreign_warning(workspace) {
+            return Some(foreign);
+        }
         let repository = self.repository(workspace)?;
         let is_captured =
             repository.git_dir().starts_with(&workspace.root) || scope.is_everything();
@@ -331,11 +333,6 @@ impl State {
             }
             crate::git::Head::Detached { commit } => format!("(detached) {commit}"),
         })
-    }
-
-    pub(crate) fn repository(&self, workspace: &Workspace) -> Option<Repository> {
-        let git = self.around.git.as_ref()?;
-        Repository::open(git, &workspace.root).ok().flatten()
     }
 
     fn warnings(&self, capture: &Capture, sealed: &[Sealed]) -> Vec<String> {

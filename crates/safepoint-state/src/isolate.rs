@@ -170,7 +170,7 @@ impl State {
         ];
         let places: Vec<&Path> = root.parent().into_iter().collect();
         repository.change_with(git, &places, &add, b"")?;
-        if let Some(own) = Repository::open(git, root)? {
+        if let Some(own) = self.repository_at(root)? {
             // The index, which git fills when it checks files out. No file is touched.
             own.change(git, &["read-tree", commit], b"")?;
         }
@@ -312,9 +312,7 @@ impl State {
             .collect();
         // The repository may be gone, or know nothing of it: then there is nothing to do.
         let repository = match (&origin, &self.around.git) {
-            (Some(origin), Some(git)) => {
-                Repository::open(git, path::as_path(origin)).ok().flatten()
-            }
+            (Some(origin), Some(_)) => self.repository_at(path::as_path(origin)).ok().flatten(),
             _ => None,
         };
         // Also one that somebody has deleted by hand: git knows it until it is told.

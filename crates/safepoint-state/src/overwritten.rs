@@ -4,11 +4,11 @@
 //! out counts as overwritten.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::StateError;
-use crate::git::{Git, GitError, Repository};
+use crate::git::{Git, GitError, Repository, tidied};
 use crate::lock::Hold;
 use crate::path;
 use crate::scan::{Progress, Sink};
@@ -258,19 +258,4 @@ fn from_top(top: &Path, directory: &Path, paths: &[String]) -> Vec<String> {
         }
     }
     all
-}
-
-/// A path without `.` and `..`.
-fn tidied(path: &Path) -> PathBuf {
-    let mut tidy = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                tidy.pop();
-            }
-            Component::CurDir => {}
-            other => tidy.push(other),
-        }
-    }
-    tidy
 }

@@ -53,7 +53,7 @@ impl State {
         let Some(git) = self.around.git.as_ref().filter(|_| !omitted.is_empty()) else {
             return Ok(());
         };
-        let Some(own) = Repository::open(git, root)? else {
+        let Some(own) = self.repository_at(root)? else {
             return Ok(());
         };
         let mut wanted = own.run(git, &["ls-files", "--cached", "-z"], b"")?;

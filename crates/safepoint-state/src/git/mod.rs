@@ -24,6 +24,7 @@ mod status;
 
 pub use error::GitError;
 pub use layout::linked_places;
+pub(crate) use layout::{Bond, Tie, tidied, tie};
 pub use remotes::remote_hosts;
 pub use repository::{Head, Repository};
 pub use runner::{Git, native};

@@ -14,7 +14,8 @@ use std::sync::OnceLock;
 use super::config;
 use super::error::GitError;
 use super::layout::{
-    find_common_dir, find_git_dir, in_progress, is_worktree_of, read_text, unreadable,
+    Bond, Tie, bond, find_common_dir, find_git_dir, in_progress, is_worktree_of, read_text,
+    unreadable,
 };
 use super::runner::{Allowance, Git};
 use super::settings::Setting;
@@ -60,6 +61,9 @@ pub struct Repository {
     common_dir: PathBuf,
     head: Head,
     in_progress: Vec<&'static str>,
+    bond: Bond,
+    /// Whether it is known to be the repository of the work tree, whatever it names.
+    is_known: bool,
     /// Found at the first run of git.
     silencers: OnceLock<Vec<Setting>>,
 }
@@ -90,6 +94,8 @@ impl Repository {
             },
             in_progress: in_progress(&git_dir),
             silencers: OnceLock::new(),
+            bond: bond(&worktree, &git_dir, &common_dir),
+            is_known: false,
             worktree: worktree.clone(),
             git_dir,
             common_dir,
@@ -119,6 +125,24 @@ impl Repository {
     /// work tree when this is a linked one.
     pub fn common_dir(&self) -> &Path {
         &self.common_dir
+    }
+
+    /// Where it lies, and how it and the work tree name each other.
+    pub(crate) fn tie(&self) -> Tie {
+        Tie {
+            git_dir: self.git_dir.clone(),
+            common_dir: self.common_dir.clone(),
+            bond: self.bond,
+        }
+    }
+
+    /// The same, of which the caller knows that it is the work tree's.
+    #[must_use]
+    pub(crate) fn known(self) -> Self {
+        Self {
+            is_known: true,
+            ..self
+        }
     }
 
     /// Whether the repository has no work tree but linked ones.
@@ -184,6 +208,12 @@ impl Repository {
 
     /// The directories of this repository, where git may write, and these.
     fn writing(&self, places: &[&Path]) -> Result<Allowance, GitError> {
+        if self.bond == Bond::OneSided && !self.is_known {
+            return Err(GitError::Foreign {
+                worktree: self.worktree.clone(),
+                git_dir: self.git_dir.clone(),
+            });
+        }
         let own = [self.git_dir.as_path(), self.common_dir.as_path()];
         let places = own.into_iter().chain(places.iter().copied());
         Ok(Allowance::writing(places.map(Path::to_owned).collect()))

@@ -8,9 +8,9 @@
 //! checked out here.
 
 mod files;
+mod place;
 mod shared;
 
-use safepoint_store::durable::{self, Access};
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Git, Head, Repository};
@@ -185,15 +185,14 @@ impl State {
         };
         let objects = self.objects()?;
         let writer = objects.writer();
-        let path = repository.git_dir().join("index");
-        let index = match safepoint_store::regular::read(&path, MAX_INDEX_BYTES) {
-            Ok(bytes) => {
+        let place = place::GitPlace::open(repository.git_dir())?;
+        let index = match place.read(b"index", MAX_INDEX_BYTES)? {
+            Some((_, bytes)) => {
                 let id = ContentId::of(&bytes);
                 writer.add(id, bytes)?;
                 Some(id)
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(StateError::file("read", &path, error)),
+            None => None,
         };
         let (branch, commit) = match repository.head() {
             Head::Branch { name, commit } => (Some(name.clone()), commit.clone()),
@@ -351,13 +350,13 @@ fn put_tree(
     {
         return Ok(Some(error.to_string()));
     }
-    let index = repository.git_dir().join("index");
+    let place = place::GitPlace::open(repository.git_dir())?;
     match wanted.index {
         Some(content) if now.index != wanted.index => {
-            durable::write(&index, &reader.read(content)?, Access::Shared)?;
+            place.write(b"index", &reader.read(content)?, None)?;
         }
         Some(_) => {}
-        None => durable::remove(&index)?,
+        None => place.remove(b"index")?,
     }
     if let (Some(now), Some(wanted)) = (now.own, wanted.own) {
         let changes = tree::changes(trees, Some(&now), Some(&wanted), &Scope::everything())?;
