@@ -284,6 +284,10 @@ impl State {
                 SnapshotType::FileBackup,
                 vec!["git is not installed, so there is no stash entry; the files and the git directory are captured all the same".into()],
             )),
+            // That it is left alone is said elsewhere.
+            _ if is_git && self.foreign_warning(workspace).is_some() => {
+                Ok((SnapshotType::FileBackup, Vec::new()))
+            }
             _ if is_git => Ok((SnapshotType::GitStash, Vec::new())),
             _ => Ok((SnapshotType::FileBackup, Vec::new())),
         }

@@ -191,12 +191,16 @@ impl State {
 
     /// Why the repository that `.git` leads to is left alone.
     pub(crate) fn foreign_warning(&self, workspace: &Workspace) -> Option<String> {
-        match self.repository_at(&workspace.root) {
-            Err(StateError::Git(error)) if matches!(*error, GitError::Foreign { .. }) => Some(
-                format!("{error}: what git keeps there is neither captured nor restored"),
-            ),
-            _ => None,
-        }
+        self.around.git.as_ref()?;
+        let worktree = std::fs::canonicalize(&workspace.root).ok()?;
+        let tie = git::tie(&worktree)?;
+        let is_own = belongs(&self.around.data, &worktree, Some(&tie), self.caller);
+        let foreign = GitError::Foreign {
+            worktree,
+            git_dir: tie.git_dir,
+        };
+        (!is_own.unwrap_or(false))
+            .then(|| format!("{foreign}: what git keeps there is neither captured nor restored"))
     }
 }
 
