@@ -145,7 +145,9 @@ fn fe_05_a_link_in_a_git_directory_is_not_written_through() {
     fs::write(outside.join("file"), "theirs\n").unwrap();
     fs::remove_dir_all(own.join("d")).unwrap();
     symlink(&outside, own.join("d")).unwrap();
-    env.run(&["-C", at, "rollback", id, "--json"]);
+    let reply = env.json(&["-C", at, "rollback", id]);
+    assert_eq!(reply["verification"]["match"], true, "{reply:#}");
+    assert_eq!(fs::read(own.join("d/file")).unwrap(), b"captured\n");
     assert_eq!(fs::read(outside.join("file")).unwrap(), b"theirs\n");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }

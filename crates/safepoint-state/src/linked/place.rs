@@ -10,7 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, openat, statat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, mkdirat, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use safepoint_store::durable::{self, Access};
 
@@ -123,13 +125,8 @@ impl GitPlace {
         let mut handle = open(&self.handle, b".").map_err(|error| self.failed(inner, error))?;
         for name in path::names(above) {
             handle = match open(&handle, name) {
-                Err(Errno::NOENT) if missing == Missing::Make => {
-                    let made = rustix::fs::mkdirat(&handle, name, Mode::from_raw_mode(0o700));
-                    match made {
-                        Ok(()) | Err(Errno::EXIST) => {}
-                        Err(error) => return Err(self.failed(inner, error)),
-                    }
-                    open(&handle, name).map_err(|error| self.failed(inner, error))?
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if missing == Missing::Make => {
+                    make(&handle, name).map_err(|error| self.failed(inner, error))?
                 }
                 Err(Errno::NOENT) => return Ok(None),
                 other => other.map_err(|error| self.failed(inner, error))?,
@@ -183,6 +180,21 @@ impl GitPlace {
     }
 }
 
+/// Makes a directory. A link in its place goes; what it leads to is not touched.
+fn make(above: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    match statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Symlink => {
+            unlinkat(above, name, AtFlags::empty())?;
+        }
+        Ok(_) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error),
+    }
+    match mkdirat(above, name, Mode::from_raw_mode(0o700)) {
+        Ok(()) | Err(Errno::EXIST) => open(above, name),
+        Err(error) => Err(error),
+    }
+}
+
 fn is_absence(error: &std::io::Error) -> bool {
     let kinds = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(|it| it.raw_os_error());
     error.raw_os_error().is_some_and(|it| kinds.contains(&it))
@@ -227,15 +239,15 @@ mod tests {
         symlink(place.join("out/file"), place.join("git/f")).unwrap();
         symlink(place.join("git"), place.join("link")).unwrap();
         let git = GitPlace::open(&place.join("git")).unwrap();
-        assert!(git.write(b"d/file", b"ours", None).is_err());
-        assert!(git.write(b"d/deeper/file", b"ours", None).is_err());
         assert!(git.remove(b"d/file").is_err());
-        assert!(git.make_directory(b"d/new").is_err());
         assert!(GitPlace::open(&place.join("link")).is_err());
         // Nor is anything read through one.
         assert!(git.read(b"f", 9).unwrap().is_none() && git.child(b"d").unwrap().is_none());
         assert!(GitPlace::find(&place.join("link")).unwrap().is_none());
-        // A link in a file's own place is replaced, and what it led to is not touched.
+        // A link in the way is replaced, and what it led to is not touched.
+        git.write(b"d/deeper/file", b"ours", None).unwrap();
+        git.write(b"d/file", b"ours", None).unwrap();
+        assert_eq!(fs::read(place.join("git/d/file")).unwrap(), b"ours");
         git.write(b"f", b"ours", Some(0o640)).unwrap();
         assert_eq!(fs::read(place.join("out/file")).unwrap(), b"theirs");
         git.write(b"real/new/file", b"ours", Some(0o755)).unwrap();
