@@ -167,7 +167,7 @@ pub fn is_supervision_possible() -> bool {
     Supervisor::is_possible()
 }
 
-fn strength_of(abilities: Option<&Abilities>) -> Strength {
+pub(crate) fn strength_of(abilities: Option<&Abilities>) -> Strength {
     let Some(abilities) = abilities else {
         return Strength::None(NO_LANDLOCK.to_owned());
     };
@@ -336,31 +336,49 @@ impl Fence {
 
 /// Starts a process from a thread that is restricted first.
 fn start(
-    mut command: Command,
+    command: Command,
     rules: Option<Rules>,
     supervisor: Option<SupervisorThread>,
 ) -> Result<(Child, Option<Supervisor>), FenceError> {
-    let program = command.get_program().to_owned();
-    let fenced = move || {
+    let mut watching = None;
+    let restrict = || {
         if let Some(rules) = rules {
             rules.restrict_this_thread()?;
         }
-        let supervisor = supervisor
+        watching = supervisor
             .map(SupervisorThread::supervise_this_thread)
             .transpose()
             .map_err(FenceError::Supervisor)?;
-        let child = command.spawn().map_err(|source| FenceError::Start {
+        Ok(())
+    };
+    let child = start_restricted(command, restrict)?;
+    Ok((child, watching))
+}
+
+/// Starts a process from a thread of its own, after that has restricted itself.
+pub(crate) fn start_restricted(
+    mut command: Command,
+    restrict: impl FnOnce() -> Result<(), FenceError> + Send,
+) -> Result<Child, FenceError> {
+    let program = command.get_program().to_owned();
+    let failed = |source| FenceError::Thread { program, source };
+    let fenced = move || {
+        restrict()?;
+        command.spawn().map_err(|source| FenceError::Start {
             program: command.get_program().to_owned(),
             source,
-        })?;
-        Ok((child, supervisor))
+        })
     };
-    let failed = |source| FenceError::Thread { program, source };
-    let name = "fence".to_owned();
-    match thread::Builder::new().name(name).spawn(fenced) {
-        Ok(thread) => thread.join().map_err(|_| failed(None))?,
-        Err(error) => Err(failed(Some(error))),
-    }
+    thread::scope(|scope| {
+        let name = "fence".to_owned();
+        match thread::Builder::new()
+            .name(name)
+            .spawn_scoped(scope, fenced)
+        {
+            Ok(thread) => thread.join().map_err(|_| failed(None))?,
+            Err(error) => Err(failed(Some(error))),
+        }
+    })
 }
 
 #[cfg(test)]

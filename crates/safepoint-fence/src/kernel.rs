@@ -84,6 +84,21 @@ impl Abilities {
         AccessFs::from_read(ABI::V1)
     }
 
+    /// Reading and listing, and running nothing.
+    pub(crate) fn look(&self) -> BitFlags<AccessFs> {
+        AccessFs::ReadFile | AccessFs::ReadDir
+    }
+
+    /// Running a file.
+    pub(crate) fn run(&self) -> BitFlags<AccessFs> {
+        AccessFs::Execute | AccessFs::ReadFile
+    }
+
+    /// Everything but running.
+    pub(crate) fn keep(&self) -> BitFlags<AccessFs> {
+        self.rights & !BitFlags::from(AccessFs::Execute)
+    }
+
     /// Listing alone.
     pub(crate) fn list(&self) -> BitFlags<AccessFs> {
         AccessFs::ReadDir.into()

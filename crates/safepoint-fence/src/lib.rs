@@ -3,6 +3,7 @@
 //! ```text
 //! caches ─── where tools inside keep what they can make again
 //! Fence ──── what a tree may write, and what it may not even read (Landlock)
+//! lone ───── a program of ours that writes in a few places and starts nothing else
 //! supervisor  what it may reach and change beyond that, and what it wrote (seccomp)
 //! freeze ─── how somebody outside keeps it from moving names for a moment
 //! broker ─── how a program inside asks for something to be done outside
@@ -20,6 +21,7 @@ mod error;
 mod fence;
 mod freeze;
 mod kernel;
+mod lone;
 mod supervisor;
 mod tree;
 
@@ -32,6 +34,7 @@ pub use fence::{
     Caches, Fence, FencedChild, Listing, Strength, Terminals, is_supervision_possible, strength,
 };
 pub use freeze::{Freeze, Frozen, MAX_FREEZE};
+pub use lone::{Children, LoneFence, is_native};
 pub use supervisor::{
     Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
     Writes, builds_sandbox,

@@ -11,7 +11,6 @@ use safepoint_model::{Expiry, Timestamp};
 use safepoint_store::fault;
 
 use crate::capture::Capture;
-use crate::git::Repository;
 use crate::git::stash::{self, Shelf, Stash};
 use crate::listing::{count_lines, last_modified, list_files};
 use crate::lock::Hold;
@@ -286,6 +285,10 @@ impl State {
                 SnapshotType::FileBackup,
                 vec!["git is not installed, so there is no stash entry; the files and the git directory are captured all the same".into()],
             )),
+            // That it is left alone is said elsewhere.
+            _ if is_git && self.foreign_warning(workspace).is_some() => {
+                Ok((SnapshotType::FileBackup, Vec::new()))
+            }
             _ if is_git => Ok((SnapshotType::GitStash, Vec::new())),
             _ => Ok((SnapshotType::FileBackup, Vec::new())),
         }
@@ -294,6 +297,9 @@ impl State {
     /// Git may keep the state of a work tree elsewhere. Of a part of the work tree it is not
     /// captured then.
     fn outside_warning(&self, workspace: &Workspace, scope: &Scope) -> Option<String> {
+        if let Some(foreign) = self.foreign_warning(workspace) {
+            return Some(foreign);
+        }
         let repository = self.repository(workspace)?;
         let is_captured =
             repository.git_dir().starts_with(&workspace.root) || scope.is_everything();
@@ -332,11 +338,6 @@ impl State {
             }
             crate::git::Head::Detached { commit } => format!("(detached) {commit}"),
         })
-    }
-
-    pub(crate) fn repository(&self, workspace: &Workspace) -> Option<Repository> {
-        let git = self.around.git.as_ref()?;
-        Repository::open(git, &workspace.root).ok().flatten()
     }
 
     fn warnings(&self, capture: &Capture, sealed: &[Sealed]) -> Vec<String> {

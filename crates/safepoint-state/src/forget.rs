@@ -12,7 +12,7 @@ use safepoint_store::durable::{self, Access};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{git_reference, stash_label};
-use crate::git::{GitError, Repository, stash};
+use crate::git::stash;
 use crate::snapshot::{self, Origin, Snapshot, SnapshotId, SnapshotType};
 use crate::state::State;
 use crate::{StateError, own};
@@ -170,7 +170,7 @@ impl State {
         workspace: &Path,
         id: &SnapshotId,
         kept: &GitRemainder,
-    ) -> Result<bool, GitError> {
+    ) -> Result<bool, StateError> {
         let Some(git) = &self.around.git else {
             return Ok(false);
         };
@@ -186,7 +186,7 @@ impl State {
             let is_there = |directory: &Path| directory.symlink_metadata().is_ok();
             return Ok(common_dir.as_deref().is_some_and(|it| !is_there(it)));
         };
-        if let Some(repository) = Repository::open(git, tree)?
+        if let Some(repository) = self.repository_at(tree)?
             && !stash::delete_reference(git, &repository, &git_reference(id))?
         {
             stash::drop_labelled(git, &repository, &kept.label)?;

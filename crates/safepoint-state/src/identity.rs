@@ -238,7 +238,7 @@ fn is_marked(place: &Path, whose: Whose, directory: &Path) -> bool {
 }
 
 /// The number of a directory, and when it was made where the file system knows that.
-fn mark(directory: &Path) -> Option<String> {
+pub(crate) fn mark(directory: &Path) -> Option<String> {
     let found = std::fs::metadata(directory).ok()?;
     let made = found.created().ok();
     let made = made.and_then(|made| made.duration_since(UNIX_EPOCH).ok());

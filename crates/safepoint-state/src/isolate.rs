@@ -168,10 +168,11 @@ impl State {
             path,
             commit,
         ];
-        repository.run(git, &add, b"")?;
-        if let Some(own) = Repository::open(git, root)? {
+        let places: Vec<&Path> = root.parent().into_iter().collect();
+        repository.change_with(git, &places, &add, b"")?;
+        if let Some(own) = self.repository_at(root)? {
             // The index, which git fills when it checks files out. No file is touched.
-            own.run(git, &["read-tree", commit], b"")?;
+            own.change(git, &["read-tree", commit], b"")?;
         }
         Ok(true)
     }
@@ -311,9 +312,7 @@ impl State {
             .collect();
         // The repository may be gone, or know nothing of it: then there is nothing to do.
         let repository = match (&origin, &self.around.git) {
-            (Some(origin), Some(git)) => {
-                Repository::open(git, path::as_path(origin)).ok().flatten()
-            }
+            (Some(origin), Some(_)) => self.repository_at(path::as_path(origin)).ok().flatten(),
             _ => None,
         };
         // Also one that somebody has deleted by hand: git knows it until it is told.
@@ -328,7 +327,7 @@ impl State {
             for root in &worktrees {
                 // Twice: it is locked.
                 let remove = ["worktree", "remove", "--force", "--force", root];
-                let _ = repository.run(git, &remove, b"");
+                let _ = repository.change(git, &remove, b"");
             }
         }
         // Last: while the note is there, whoever comes next can do all this again.

@@ -4,18 +4,18 @@
 //! out counts as overwritten.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::StateError;
-use crate::git::{Git, GitError, Repository};
+use crate::git::{Git, GitError, Repository, tidied};
 use crate::lock::Hold;
 use crate::path;
 use crate::scan::{Progress, Sink};
 use crate::scope::{Scope, unescape};
 use crate::snapshot::Note;
 use crate::state::{State, Workspace};
-use crate::unheld::{is_cache, names};
+use crate::unheld::{CHANGED, is_cache, names};
 
 /// So many paths are asked about at once.
 const AT_ONCE: usize = 500;
@@ -149,11 +149,7 @@ impl Asking<'_> {
         };
         let mut lost = BTreeSet::new();
         if let Some(paths) = &paths {
-            let changed = self.names(
-                &["diff", "--name-only", "--no-renames", "-z", "HEAD"],
-                paths,
-            );
-            let changed = match changed {
+            let changed = match self.names(&CHANGED, paths) {
                 // Before the first commit there is nothing to compare with.
                 Err(GitError::Failed { .. }) => self.names(&["ls-files", "--cached", "-z"], paths),
                 other => other,
@@ -267,19 +263,4 @@ fn from_top(top: &Path, directory: &Path, paths: &[String]) -> Vec<String> {
         }
     }
     all
-}
-
-/// A path without `.` and `..`.
-fn tidied(path: &Path) -> PathBuf {
-    let mut tidy = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                tidy.pop();
-            }
-            Component::CurDir => {}
-            other => tidy.push(other),
-        }
-    }
-    tidy
 }

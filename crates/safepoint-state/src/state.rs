@@ -14,6 +14,7 @@ use safepoint_trail::{Actor, Draft, FixedKind, Stream, Trail};
 use serde_json::Value;
 
 use crate::git::Git;
+use crate::known_git::Caller;
 use crate::lock::{self, Hold};
 use crate::moved::Ledger;
 use crate::objects::{self, Objects};
@@ -114,6 +115,8 @@ pub struct State {
     pub(crate) access: Access,
     /// The session that what is rolled back here belongs to.
     pub(crate) session: Option<String>,
+    /// For whom it works.
+    pub(crate) caller: Caller,
     /// Which histories are of other directories than their paths say, once it was asked.
     pub(crate) ledger: OnceLock<Ledger>,
 }
@@ -136,6 +139,7 @@ impl State {
             around,
             access: Access::Writing,
             session: None,
+            caller: Caller::Person,
             ledger: OnceLock::new(),
         })
     }
@@ -150,6 +154,12 @@ impl State {
     #[must_use]
     pub fn with_session(self, session: Option<String>) -> Self {
         Self { session, ..self }
+    }
+
+    /// The same, for an agent or for a person.
+    #[must_use]
+    pub fn with_caller(self, caller: Caller) -> Self {
+        Self { caller, ..self }
     }
 
     /// The trail that tells of them.

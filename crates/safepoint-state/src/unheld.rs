@@ -13,6 +13,17 @@ use crate::scope::unescape;
 use crate::snapshot::{Note, Record};
 use crate::state::{State, Workspace};
 
+/// Which files are not as they are in `HEAD`. Of submodules, only which commit they have: git
+/// would start itself in them, and do what their configuration says.
+pub(crate) const CHANGED: [&str; 6] = [
+    "diff",
+    "--name-only",
+    "--no-renames",
+    "--ignore-submodules=dirty",
+    "-z",
+    "HEAD",
+];
+
 /// Where the commits of a directory stay when it is removed.
 const COMMITS: &str = "refs/safepoint/workspaces";
 
@@ -42,7 +53,7 @@ impl State {
         let Some(git) = self.around.git.as_ref().filter(|_| !omitted.is_empty()) else {
             return Ok(());
         };
-        let Some(own) = Repository::open(git, root)? else {
+        let Some(own) = self.repository_at(root)? else {
             return Ok(());
         };
         let mut wanted = own.run(git, &["ls-files", "--cached", "-z"], b"")?;
@@ -51,8 +62,9 @@ impl State {
             .flat_map(|name| name.iter().copied().chain([0]))
             .collect();
         if !wanted.is_empty() {
-            own.run(
+            own.change_with(
                 git,
+                &[root],
                 &["checkout-index", "-q", "-u", "-z", "--stdin"],
                 &wanted,
             )?;
@@ -79,8 +91,7 @@ impl State {
         if notes.is_empty() {
             return Ok(notes);
         }
-        let differ = ["diff", "--name-only", "--no-renames", "-z", "HEAD"];
-        let changed = repository.run(git, &differ, b"")?;
+        let changed = repository.run(git, &CHANGED, b"")?;
         let others = repository.run(git, &["ls-files", "--others", "-z"], b"")?;
         let mut lost = BTreeSet::new();
         for note in &notes {
@@ -123,7 +134,7 @@ impl State {
                     continue;
                 }
                 let kept = format!("{COMMITS}/{}", name.display());
-                repository.run(git, &["update-ref", &kept, commit], b"")?;
+                repository.change(git, &["update-ref", &kept, commit], b"")?;
             }
         }
         Ok(found)

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use safepoint_authority::{NamedPath, Preimage, Role, Touch, Where};
+use safepoint_fence::{Children, LoneFence};
 use safepoint_model::{Digest, Frame};
 use safepoint_trail::Trail;
 use serde_json::Value;
@@ -113,22 +114,31 @@ struct Git<'a> {
 impl Git<'_> {
     /// What git answers, without the end of the line; `None` when it cannot.
     fn ask(&self, words: &[&str]) -> Option<String> {
+        let variables = self.asking.variables;
+        let program = safepoint_state::git::native(self.program, variables).ok()?;
         #[expect(
             clippy::disallowed_methods,
             reason = "git is asked what a push stands for; it is not an agent's command"
         )]
-        let mut command = Command::new(self.program);
-        let variables = self.asking.variables.iter();
+        let mut command = Command::new(program);
+        let variables = variables.iter();
         command
+            .arg("-C")
+            .arg(self.directory)
             .args(words)
-            .current_dir(self.directory)
             .env_clear()
             .envs(variables.map(|(name, value)| (name, value)))
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_TERMINAL_PROMPT", "0")
             .stdin(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let output = command.output().ok()?;
+        // It only reads: nothing that a configuration names can start.
+        let fence = LoneFence {
+            writable: Vec::new(),
+            children: Children::None,
+        };
+        let output = fence.spawn(command).ok()?.child.wait_with_output().ok()?;
         let answer = String::from_utf8(output.stdout).ok()?;
         let answer = answer.strip_suffix('\n').unwrap_or(&answer);
         output.status.success().then(|| answer.to_owned())

@@ -201,6 +201,35 @@ pub(super) fn program(network: NetworkAccess) -> Vec<sock_filter> {
     assemble(rules)
 }
 
+/// The filter for one program that Safepoint runs for its answer: it has no sockets, and where it
+/// `starts_nothing` it makes no processes. It begins with the thread that starts the program, so
+/// what a library does for that (`clone` with shared memory) is let through, and `fork` is not.
+pub(crate) fn lone_program(starts_nothing: bool) -> Vec<sock_filter> {
+    let mut rules = vec![
+        (libc::SYS_socket, Body::always(fail(libc::EACCES))),
+        (libc::SYS_ptrace, Body::always(fail(libc::EPERM))),
+    ];
+    if starts_nothing {
+        rules.push((
+            libc::SYS_clone,
+            Body::new()
+                .any_bit(0, libc::CLONE_VM, ALLOW)
+                .finally(fail(libc::EPERM)),
+        ));
+        #[cfg(target_arch = "x86_64")]
+        rules.extend([
+            (libc::SYS_fork, Body::always(fail(libc::EPERM))),
+            (libc::SYS_vfork, Body::always(fail(libc::EPERM))),
+        ]);
+    }
+    // Nobody answers it: what a supervisor would refuse fails at once.
+    let refused = refused::CALLS.iter().map(|(call, _)| *call);
+    rules.extend(refused.map(|call| (call, Body::always(fail(libc::EPERM)))));
+    let closed = CLOSED.iter();
+    rules.extend(closed.map(|call| (*call, Body::always(fail(libc::ENOSYS)))));
+    assemble(rules)
+}
+
 fn network_rules() -> Vec<(c_long, Body)> {
     let fast_open = || fail(libc::EOPNOTSUPP);
     vec![
@@ -407,7 +436,15 @@ mod tests {
     }
 
     fn run_of(architecture: u32, call: u32, arguments: [u64; 6]) -> u32 {
-        let code = program(NetworkAccess::Closed);
+        run_in(
+            &program(NetworkAccess::Closed),
+            architecture,
+            call,
+            arguments,
+        )
+    }
+
+    fn run_in(code: &[sock_filter], architecture: u32, call: u32, arguments: [u64; 6]) -> u32 {
         let mut data = Vec::new();
         data.extend(call.to_le_bytes());
         data.extend(architecture.to_le_bytes());
@@ -490,6 +527,26 @@ mod tests {
             assert_eq!(run(*call, arguments), HAND_OVER);
         }
         assert_eq!(run(libc::SYS_read, arguments), ALLOW);
+    }
+
+    #[test]
+    fn fe_01_a_lone_program_has_no_sockets_and_makes_no_process() {
+        let run = |code: &[sock_filter], call: c_long, first: u64| {
+            let call = u32::try_from(call).unwrap();
+            run_in(code, ARCHITECTURE, call, [first, 0, 0, 0, 0, 0])
+        };
+        let (alone, itself) = (lone_program(true), lone_program(false));
+        let fork = bits(libc::SIGCHLD | libc::CLONE_CHILD_SETTID);
+        let spawn = bits(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD);
+        assert_eq!(run(&alone, libc::SYS_clone, fork), fail(libc::EPERM));
+        assert_eq!(run(&alone, libc::SYS_clone, spawn), ALLOW);
+        assert_eq!(run(&alone, libc::SYS_clone3, 0), fail(libc::ENOSYS));
+        assert_eq!(run(&itself, libc::SYS_clone, fork), ALLOW);
+        for code in [&alone, &itself] {
+            let unix = bits(libc::AF_UNIX);
+            assert_eq!(run(code, libc::SYS_socket, unix), fail(libc::EACCES));
+            assert_eq!(run(code, libc::SYS_openat, 0), ALLOW);
+        }
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use seccompy::{FilterWithListenerFlags, ReceiveNotificationError, SeccompNotif};
+use seccompy::{
+    FilterAction, FilterFlags, FilterWithListenerFlags, ReceiveNotificationError, SeccompNotif,
+};
 
 /// Calls of the threads behind one filter.
 #[derive(Debug)]
@@ -146,6 +148,17 @@ impl Listener {
         };
         let _ = seccompy::send_response(self.descriptor.as_raw_fd(), response);
     }
+}
+
+/// Puts the calling thread, and every process that it starts, behind a filter that hands nothing
+/// over. Says whether the kernel has such filters at all.
+pub(crate) fn install_plain(program: &[libc::sock_filter]) -> io::Result<bool> {
+    if !seccompy::is_action_available(FilterAction::Errno { errno: 0 }).unwrap_or(false) {
+        return Ok(false);
+    }
+    nix::sys::prctl::set_no_new_privs()?;
+    seccompy::set_filter(FilterFlags::default(), program).map_err(io::Error::other)?;
+    Ok(true)
 }
 
 /// The version of the kernel.

@@ -59,7 +59,9 @@ use reach::Reach;
 use send::{Patience, Sent};
 use watch::Watch;
 
+pub(crate) use filter::lone_program;
 pub use gate::Gate;
+pub(crate) use listener::install_plain;
 pub(crate) use names::{Lookup, SystemLookup};
 pub use observation::{Observation, Refusal, Writes};
 pub(crate) use places::Places;

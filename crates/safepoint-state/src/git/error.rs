@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
+use safepoint_fence::FenceError;
+
 /// What git could not do, and why.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -44,6 +46,26 @@ pub enum GitError {
         program: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// The program could not be put behind its fence, so it was not started.
+    #[error("cannot run {program} behind its fence: {source}", program = program.display())]
+    Fence {
+        /// The git program.
+        program: PathBuf,
+        /// What went wrong.
+        source: Box<FenceError>,
+    },
+    /// The repository is not known to be that of the work tree, so nothing is written there.
+    #[error(
+        "the `.git` of {worktree} leads to {git_dir}, which is not known to be its repository",
+        worktree = worktree.display(),
+        git_dir = git_dir.display()
+    )]
+    Foreign {
+        /// The work tree.
+        worktree: PathBuf,
+        /// Where its `.git` leads.
+        git_dir: PathBuf,
     },
     /// The program does not know the settings that make it safe to run.
     #[error("{program} is too old: git 2.31 or newer is needed", program = program.display())]

@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 
 use safepoint_store::regular;
 
@@ -61,6 +62,85 @@ pub(super) fn find_common_dir(git_dir: &Path) -> Result<PathBuf, GitError> {
     }
 }
 
+/// How a work tree and the repository that its `.git` leads to name each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bond {
+    /// `.git` is a directory, and all of the repository.
+    Inside,
+    /// The repository lies elsewhere, belongs to the user, and names this work tree.
+    Mutual,
+    /// Only the work tree names the repository, or over a link.
+    OneSided,
+}
+
+/// Where the repository of a work tree lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tie {
+    pub(crate) git_dir: PathBuf,
+    pub(crate) common_dir: PathBuf,
+    pub(crate) bond: Bond,
+}
+
+/// Where the repository of a work tree, a path without links, lies; none where there is none.
+pub(crate) fn tie(worktree: &Path) -> Option<Tie> {
+    let git_dir = find_git_dir(worktree).ok()??;
+    let common_dir = find_common_dir(&git_dir).ok()?;
+    let bond = bond(worktree, &git_dir, &common_dir);
+    Some(Tie {
+        git_dir,
+        common_dir,
+        bond,
+    })
+}
+
+/// How the two name each other. Where the repository says that its work tree is, no link is
+/// followed: whoever can put one there would be taken for the work tree.
+pub(super) fn bond(worktree: &Path, git_dir: &Path, common_dir: &Path) -> Bond {
+    let pointer = worktree.join(".git");
+    match fs::symlink_metadata(&pointer) {
+        Ok(found) if found.is_dir() && git_dir == common_dir => return Bond::Inside,
+        Ok(found) if found.is_file() => {}
+        _ => return Bond::OneSided,
+    }
+    let user = rustix::process::geteuid().as_raw();
+    let is_own = |directory: &Path| {
+        fs::symlink_metadata(directory).is_ok_and(|it| it.is_dir() && it.uid() == user)
+    };
+    let named = if git_dir == common_dir {
+        let settings = read_text(&git_dir.join("config")).ok().flatten();
+        let named = settings.and_then(|text| config::value(&text, "core", "worktree"));
+        named.map(|named| tidied(&git_dir.join(named)) == worktree)
+    } else {
+        let above = git_dir.parent();
+        let is_linked = above.is_some_and(|it| it.file_name().is_some_and(|it| it == "worktrees"))
+            && above.and_then(Path::parent) == Some(common_dir);
+        let back = regular::read(&git_dir.join("gitdir"), LARGEST).ok();
+        let back = back
+            .filter(|_| is_linked)
+            .map(|back| PathBuf::from(OsString::from_vec(back.trim_ascii_end().to_vec())));
+        back.map(|back| tidied(&git_dir.join(back)) == pointer)
+    };
+    match named {
+        Some(true) if is_own(git_dir) && is_own(common_dir) => Bond::Mutual,
+        _ => Bond::OneSided,
+    }
+}
+
+/// A path without `.` and `..`.
+pub(crate) fn tidied(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                tidy.pop();
+            }
+            Component::CurDir => {}
+            other => tidy.push(other),
+        }
+    }
+    tidy
+}
+
 /// What git has to write outside of a linked work tree: the repository that it shares, as a
 /// whole. Git makes and removes names in its top directory (`packed-refs.lock`), and a rule for
 /// that holds for everything below: nothing in there can be taken out of it.
@@ -71,27 +151,19 @@ pub(super) fn find_common_dir(git_dir: &Path) -> Result<PathBuf, GitError> {
 pub fn linked_places(worktree: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
     let find = || -> Option<Vec<PathBuf>> {
         let worktree = fs::canonicalize(worktree).ok()?;
-        let pointer = worktree.join(".git");
-        if !fs::symlink_metadata(&pointer).ok()?.is_file() {
-            return None;
-        }
-        let git_dir = find_git_dir(&worktree).ok()??;
-        let common_dir = git_dir.parent()?.parent()?;
-        let is_own_name = git_dir.parent()?.file_name()? == "worktrees"
-            && common_dir.file_name()? == ".git"
+        let Tie {
+            git_dir,
+            common_dir,
+            bond,
+        } = tie(&worktree)?;
+        let is_linked = bond == Bond::Mutual && git_dir != common_dir;
+        let is_own_name = common_dir.file_name()? == ".git"
             && !common_dir.parent()?.iter().any(|name| name == ".git");
-        let is_common = find_common_dir(&git_dir).ok()? == common_dir;
-        let back = regular::read(&git_dir.join("gitdir"), LARGEST).ok()?;
-        let back = PathBuf::from(OsString::from_vec(back.trim_ascii_end().to_vec()));
-        let is_named = fs::canonicalize(git_dir.join(back)).ok()? == pointer;
         let is_outside = !writable.iter().any(|place| {
             let place = fs::canonicalize(place);
             place.is_ok_and(|place| common_dir.starts_with(place))
         });
-        if !(is_own_name && is_common && is_named && is_outside) {
-            return None;
-        }
-        Some(vec![common_dir.to_owned()])
+        (is_linked && is_own_name && is_outside).then(|| vec![common_dir])
     };
     find().unwrap_or_default()
 }

@@ -6,7 +6,8 @@
 //!
 //! Nothing here moves a file, writes the index, or changes `HEAD`, a branch, or
 //! a stash of the user's. Nothing here runs a program named by a
-//! configuration: no hook, filter, file system monitor, pager or signer.
+//! configuration: no hook, filter, file system monitor, pager or signer. The fence around
+//! each run holds that, whatever a configuration says.
 
 mod config;
 mod content;
@@ -24,6 +25,7 @@ mod status;
 pub use error::GitError;
 pub(crate) use layout::is_bare;
 pub use layout::linked_places;
+pub(crate) use layout::{Bond, Tie, tidied, tie};
 pub use remotes::remote_hosts;
 pub use repository::{Head, Repository};
-pub use runner::Git;
+pub use runner::{Git, native};

@@ -14,9 +14,10 @@ use std::sync::OnceLock;
 use super::config;
 use super::error::GitError;
 use super::layout::{
-    find_common_dir, find_git_dir, in_progress, is_worktree_of, read_text, unreadable,
+    Bond, Tie, bond, find_common_dir, find_git_dir, in_progress, is_worktree_of, read_text,
+    unreadable,
 };
-use super::runner::Git;
+use super::runner::{Allowance, Git};
 use super::settings::Setting;
 
 /// As deep as git itself follows symbolic references.
@@ -60,6 +61,9 @@ pub struct Repository {
     common_dir: PathBuf,
     head: Head,
     in_progress: Vec<&'static str>,
+    bond: Bond,
+    /// Whether it is known to be the repository of the work tree, whatever it names.
+    is_known: bool,
     /// Found at the first run of git.
     silencers: OnceLock<Vec<Setting>>,
 }
@@ -90,6 +94,8 @@ impl Repository {
             },
             in_progress: in_progress(&git_dir),
             silencers: OnceLock::new(),
+            bond: bond(&worktree, &git_dir, &common_dir),
+            is_known: false,
             worktree: worktree.clone(),
             git_dir,
             common_dir,
@@ -121,6 +127,24 @@ impl Repository {
         &self.common_dir
     }
 
+    /// Where it lies, and how it and the work tree name each other.
+    pub(crate) fn tie(&self) -> Tie {
+        Tie {
+            git_dir: self.git_dir.clone(),
+            common_dir: self.common_dir.clone(),
+            bond: self.bond,
+        }
+    }
+
+    /// The same, of which the caller knows that it is the work tree's.
+    #[must_use]
+    pub(crate) fn known(self) -> Self {
+        Self {
+            is_known: true,
+            ..self
+        }
+    }
+
     /// Whether the repository has no work tree but linked ones.
     pub fn is_bare(&self) -> bool {
         super::layout::is_bare(&self.common_dir)
@@ -137,19 +161,78 @@ impl Repository {
         self.in_progress.clone()
     }
 
-    /// Runs git in the work tree with `input` and gives back its output.
+    /// Runs git in the work tree with `input`, and gives back its output. It can write nothing,
+    /// and start nothing.
     pub fn run(&self, git: &Git, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, GitError> {
+        self.give(git, &Allowance::reading(), arguments, input)
+    }
+
+    /// The same, for a command of git's that starts git again.
+    pub(super) fn run_with_children(
+        &self,
+        git: &Git,
+        arguments: &[&str],
+    ) -> Result<Vec<u8>, GitError> {
+        self.give(git, &Allowance::reading_with_children(), arguments, b"")
+    }
+
+    /// The same, for one that changes the repository.
+    pub fn change(&self, git: &Git, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, GitError> {
+        self.change_with(git, &[], arguments, input)
+    }
+
+    /// The same, for one that writes in these places too.
+    pub(crate) fn change_with(
+        &self,
+        git: &Git,
+        places: &[&Path],
+        arguments: &[&str],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        self.give(git, &self.writing(places)?, arguments, input)
+    }
+
+    fn give(
+        &self,
+        git: &Git,
+        allowance: &Allowance,
+        arguments: &[&str],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
         // A child that stops listening tells why when it ends.
-        self.feed(git, arguments, &mut |stdin| {
+        self.feed_within(git, allowance, arguments, &mut |stdin| {
             let _ = stdin.write_all(input);
             Ok(())
         })
     }
 
-    /// Runs git in the work tree; `feed` writes its input.
+    /// The directories of this repository, where git may write, and these.
+    fn writing(&self, places: &[&Path]) -> Result<Allowance, GitError> {
+        if self.bond == Bond::OneSided && !self.is_known {
+            return Err(GitError::Foreign {
+                worktree: self.worktree.clone(),
+                git_dir: self.git_dir.clone(),
+            });
+        }
+        let own = [self.git_dir.as_path(), self.common_dir.as_path()];
+        let places = own.into_iter().chain(places.iter().copied());
+        Ok(Allowance::writing(places.map(Path::to_owned).collect()))
+    }
+
+    /// Runs git in the work tree to change the repository; `feed` writes its input.
     pub(super) fn feed(
         &self,
         git: &Git,
+        arguments: &[&str],
+        feed: &mut dyn FnMut(&mut dyn Write) -> Result<(), GitError>,
+    ) -> Result<Vec<u8>, GitError> {
+        self.feed_within(git, &self.writing(&[])?, arguments, feed)
+    }
+
+    fn feed_within(
+        &self,
+        git: &Git,
+        allowance: &Allowance,
         arguments: &[&str],
         feed: &mut dyn FnMut(&mut dyn Write) -> Result<(), GitError>,
     ) -> Result<Vec<u8>, GitError> {
@@ -161,7 +244,7 @@ impl Repository {
             }
         };
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-        git.run(&self.worktree, settings, &arguments, feed)
+        git.run(&self.worktree, (settings, allowance), &arguments, feed)
     }
 
     /// What a run of git says in one line; none when it ends with 1, which is

@@ -2,7 +2,10 @@
 //!
 //! Every call gets the same environment: the user's own, without the variables
 //! that would point git elsewhere, and with settings that keep it from running
-//! anything else.
+//! anything else. Settings are advice: a repository next to this one, or one whose
+//! configuration is changed meanwhile, is not asked. So every call runs behind a fence, where
+//! git writes only in the places that the call names, has no sockets, and starts nothing but
+//! itself, if anything.
 //!
 //! The settings travel in `GIT_CONFIG_COUNT` and its companions and not in
 //! `-c`, which cannot express a filter named `a=b`.
@@ -14,20 +17,58 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use safepoint_fence::{Children, FenceError, LoneFence, is_native};
+
 use super::error::GitError;
 use super::settings::{PROBE, SETTINGS, SHOWING, Setting, VARIABLES, is_inherited, silenced};
+
+/// A file that is smaller is no git, but something that starts one.
+const LEAST_PROGRAM_BYTES: u64 = 1 << 20;
+
+/// What one run of git may write and start.
+#[derive(Clone, Debug)]
+pub(super) struct Allowance(LoneFence);
+
+impl Allowance {
+    /// Nothing.
+    pub(super) const fn reading() -> Self {
+        Self(LoneFence {
+            writable: Vec::new(),
+            children: Children::None,
+        })
+    }
+
+    /// It writes nothing, and may start itself.
+    pub(super) const fn reading_with_children() -> Self {
+        Self(LoneFence {
+            writable: Vec::new(),
+            children: Children::Itself,
+        })
+    }
+
+    /// It may write in these places, and start itself.
+    pub(super) const fn writing(writable: Vec<PathBuf>) -> Self {
+        Self(LoneFence {
+            writable,
+            children: Children::Itself,
+        })
+    }
+}
 
 /// The `git` program and the environment it is run in.
 #[derive(Clone)]
 pub struct Git {
     program: PathBuf,
+    /// The program itself, where `program` only starts it. Found at the first run.
+    native: Arc<OnceLock<PathBuf>>,
     environment: Vec<(OsString, OsString)>,
 }
 
@@ -66,8 +107,23 @@ impl Git {
             .collect();
         Some(Self {
             program,
+            native: Arc::default(),
             environment,
         })
+    }
+
+    /// The program that the fence lets start itself. A script or a small program that starts
+    /// git says where that is.
+    fn native(&self) -> Result<&Path, GitError> {
+        if let Some(known) = self.native.get() {
+            return Ok(known);
+        }
+        let found = native(&self.program, &self.environment);
+        let found = found.map_err(|source| GitError::Run {
+            program: self.program.clone(),
+            source,
+        })?;
+        Ok(self.native.get_or_init(|| found))
     }
 
     /// Where the program is.
@@ -80,7 +136,12 @@ impl Git {
     pub(super) fn silencers(&self, directory: &Path) -> Result<Vec<Setting>, GitError> {
         let pattern = r"^(safepoint\.probe$|filter\.|hook\.)";
         let arguments = ["config", "-z", "--name-only", "--get-regexp", pattern].map(OsStr::new);
-        let answer = match self.run(directory, &[], &arguments, &mut |_| Ok(())) {
+        let answer = match self.run(
+            directory,
+            (&[], &Allowance::reading()),
+            &arguments,
+            &mut |_| Ok(()),
+        ) {
             // It ends with 1 when nothing is found, not even our probe.
             Err(GitError::Failed { status, .. }) if status.code() == Some(1) => Vec::new(),
             other => other?,
@@ -97,14 +158,14 @@ impl Git {
         Ok(settings)
     }
 
-    /// Runs git in `directory` with more `settings`; `feed` writes its input.
-    /// Gives back its output.
+    /// Runs git in `directory` with more `settings`, and lets it do what is allowed; `feed`
+    /// writes its input. Gives back its output.
     ///
     /// When `feed` fails, git is ended and the failure of `feed` comes back.
     pub(super) fn run(
         &self,
         directory: &Path,
-        settings: &[Setting],
+        (settings, allowance): (&[Setting], &Allowance),
         arguments: &[&OsStr],
         feed: &mut dyn FnMut(&mut dyn Write) -> Result<(), GitError>,
     ) -> Result<Vec<u8>, GitError> {
@@ -112,10 +173,17 @@ impl Git {
             program: self.program.clone(),
             source,
         };
-        let mut child = self
-            .command(directory, settings, arguments)
-            .spawn()
-            .map_err(broken)?;
+        let command = self.command(directory, settings, arguments)?;
+        let mut child = match allowance.0.spawn(command) {
+            Ok(fenced) => fenced.child,
+            Err(FenceError::Start { source, .. }) => return Err(broken(source)),
+            Err(error) => {
+                return Err(GitError::Fence {
+                    program: self.program.clone(),
+                    source: Box::new(error),
+                });
+            }
+        };
         let (fed, stdout, stderr) = converse(&mut child, feed);
         let status = child.wait().map_err(broken)?;
         fed?;
@@ -126,12 +194,18 @@ impl Git {
         Err(refusal(directory, arguments, status, &stderr))
     }
 
-    fn command(&self, directory: &Path, settings: &[Setting], arguments: &[&OsStr]) -> Command {
-        #[expect(clippy::disallowed_methods, reason = "the one place that runs git")]
-        let mut command = Command::new(&self.program);
-        command
-            .env_clear()
-            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+    fn command(
+        &self,
+        directory: &Path,
+        settings: &[Setting],
+        arguments: &[&OsStr],
+    ) -> Result<Command, GitError> {
+        let program = self.native()?;
+        let mut command = plain(program, &self.environment);
+        // Where it finds itself: the fence lets no other file be executed.
+        if let Some(place) = program.parent() {
+            command.env("GIT_EXEC_PATH", place);
+        }
         // A broken repository must not make git find the one around it.
         if let Some(parent) = directory.parent() {
             command.env("GIT_CEILING_DIRECTORIES", parent);
@@ -149,8 +223,11 @@ impl Git {
             count += 1;
         }
         command.env("GIT_CONFIG_COUNT", count.to_string());
+        // Not the directory of the process: the thread that starts it may not fork, and not
+        // every library can change directories without.
         command
-            .current_dir(directory)
+            .arg("-C")
+            .arg(directory)
             .arg("--no-pager")
             .args(arguments.iter().take(1));
         if arguments
@@ -164,8 +241,34 @@ impl Git {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command
+        Ok(command)
     }
+}
+
+/// The program that a `git` starts in the end, which a fence around it must name.
+///
+/// # Errors
+///
+/// When the program cannot be looked at, or does not say where git is.
+pub fn native(program: &Path, environment: &[(OsString, OsString)]) -> io::Result<PathBuf> {
+    let size = fs::metadata(program)?.len();
+    if size >= LEAST_PROGRAM_BYTES && is_native(program) {
+        return Ok(program.to_owned());
+    }
+    let mut asking = plain(program, environment);
+    let answer = asking.arg("--exec-path").current_dir("/").output()?;
+    let place = OsStr::from_bytes(answer.stdout.trim_ascii_end());
+    Ok(Path::new(place).join("git"))
+}
+
+/// A program with an environment.
+fn plain(program: &Path, environment: &[(OsString, OsString)]) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "the one place that runs git")]
+    let mut command = Command::new(program);
+    command
+        .env_clear()
+        .envs(environment.iter().map(|(name, value)| (name, value)));
+    command
 }
 
 /// A git that takes longer than this is stuck.
@@ -278,14 +381,15 @@ mod tests {
     use std::ffi::OsStr;
     use std::fs;
 
-    use super::{Git, GitError};
+    use super::{Allowance, Git, GitError};
 
     #[test]
     fn st_13_an_input_that_breaks_off_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(directory.path()).unwrap();
         let git = Git::find(option_env!("PATH").map(OsStr::new), Vec::new()).unwrap();
-        git.run(&top, &[], &["init".as_ref()], &mut |_| Ok(()))
+        let writing = Allowance::writing(vec![top.clone()]);
+        git.run(&top, (&[], &writing), &["init".as_ref()], &mut |_| Ok(()))
             .unwrap();
         let names = || {
             let mut names: Vec<_> = fs::read_dir(top.join(".git"))
@@ -297,7 +401,7 @@ mod tests {
         };
         let before = names();
         let command = ["fast-import", "--done", "--quiet"].map(OsStr::new);
-        let error = git.run(&top, &[], &command, &mut |input| {
+        let error = git.run(&top, (&[], &writing), &command, &mut |input| {
             let _ = input.write_all(b"commit refs/heads/x\ncommitter A <b> 1 +0000\ndata 0\n\n");
             Err(GitError::Changed {
                 path: "large".into(),
@@ -313,7 +417,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let git = Git::find(option_env!("PATH").map(OsStr::new), Vec::new()).unwrap();
         let more = vec![b'x'; 1 << 20];
-        let answer = git.run(directory.path(), &[], &["no-such".as_ref()], &mut |input| {
+        let reading = Allowance::reading();
+        let words = ["no-such".as_ref()];
+        let answer = git.run(directory.path(), (&[], &reading), &words, &mut |input| {
             // More than a pipe holds, for a child that does not listen.
             input.write_all(&more).unwrap();
             Ok(())

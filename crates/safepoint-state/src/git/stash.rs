@@ -94,7 +94,7 @@ pub fn create_on(
     match shelf {
         Shelf::List => store(git, repository, &label, &made.commit)?,
         Shelf::Reference(name) => {
-            repository.run(git, &["update-ref", name, &made.commit], b"")?;
+            repository.change(git, &["update-ref", name, &made.commit], b"")?;
         }
     }
     let commit = made.commit;
@@ -114,7 +114,7 @@ pub fn drop_labelled(git: &Git, repository: &Repository, label: &str) -> Result<
         return Ok(false);
     };
     let name = format!("stash@{{{number}}}");
-    let answer = repository.run(git, &["stash", "drop", &name], b"")?;
+    let answer = repository.change(git, &["stash", "drop", &name], b"")?;
     put_back_other(git, repository, &entries, number, &answer)?;
     Ok(true)
 }
@@ -127,7 +127,7 @@ pub fn delete_reference(git: &Git, repository: &Repository, name: &str) -> Resul
         .split(|&byte| byte == b'\n')
         .any(|line| line == name.as_bytes());
     if is_there {
-        repository.run(git, &["update-ref", "-d", name], b"")?;
+        repository.change(git, &["update-ref", "-d", name], b"")?;
     }
     Ok(is_there)
 }
@@ -154,7 +154,7 @@ struct Listed {
 }
 
 fn list(git: &Git, repository: &Repository) -> Result<Vec<Listed>, GitError> {
-    let answer = repository.run(git, &["stash", "list", "-z", "--format=%H %gs"], b"")?;
+    let answer = repository.run_with_children(git, &["stash", "list", "-z", "--format=%H %gs"])?;
     let lines = answer
         .split(|&byte| byte == 0)
         .filter(|line| !line.is_empty());
@@ -174,7 +174,7 @@ fn list(git: &Git, repository: &Repository) -> Result<Vec<Listed>, GitError> {
 /// switched such logs off, since the log is what a stash consists of.
 fn store(git: &Git, repository: &Repository, label: &str, commit: &str) -> Result<(), GitError> {
     let message = format!("--message={label}");
-    repository.run(git, &["stash", "store", "--quiet", &message, commit], b"")?;
+    repository.change(git, &["stash", "store", "--quiet", &message, commit], b"")?;
     Ok(())
 }
 

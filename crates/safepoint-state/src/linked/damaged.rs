@@ -24,6 +24,9 @@ pub(super) const GONE: &str = "its repository is gone";
 /// What is said where another work tree has come to that place.
 pub(super) const TAKEN: &str = "another work tree has its place in the repository";
 
+/// What is said where the work tree names another repository than it had.
+pub(super) const FOREIGN: &str = "it names another repository than it had when it was first seen";
+
 /// Where the git directory of a linked work tree lies, or lay.
 #[derive(Debug)]
 pub(super) struct OwnDirectory {
@@ -74,6 +77,11 @@ impl OwnDirectory {
             true => Err(TAKEN),
             false => Ok(found),
         }
+    }
+
+    /// The repository that it is part of.
+    pub(super) fn common_dir(&self) -> &Path {
+        &self.common_dir
     }
 
     /// Whether the directory says that it belongs to another work tree that is there.

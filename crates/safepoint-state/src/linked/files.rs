@@ -1,10 +1,8 @@
 //! Small files of git directories, as trees: captured by name and content, and put back.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use safepoint_store::durable::{self, Access};
-
+use super::place::GitPlace;
 use super::{Entry, Moment, Node};
 use crate::git::Repository;
 use crate::objects::{Reader, Writer};
@@ -112,41 +110,37 @@ pub(super) fn collect(
     depth: usize,
     files: &mut Vec<GitFile>,
 ) -> Result<(), StateError> {
-    let listing = match std::fs::read_dir(directory) {
-        Ok(listing) => listing,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(StateError::file("list", directory, error)),
-    };
-    for found in listing {
-        let found = found.map_err(|error| StateError::file("list", directory, error))?;
-        let file_name = found.file_name();
-        let name = file_name.to_string_lossy();
+    match GitPlace::find(directory)? {
+        Some(place) => collect_in(&place, path, keep, depth, files),
+        None => Ok(()),
+    }
+}
+
+fn collect_in(
+    place: &GitPlace,
+    path: &[u8],
+    keep: &dyn Fn(&str) -> bool,
+    depth: usize,
+    files: &mut Vec<GitFile>,
+) -> Result<(), StateError> {
+    for file_name in place.names()? {
+        let name = String::from_utf8_lossy(&file_name);
         if name.ends_with(".lock") || name.starts_with("fsmonitor--daemon") || !keep(&name) {
             continue;
         }
-        let inner = path::join(path, std::os::unix::ffi::OsStrExt::as_bytes(&*file_name));
-        let full = found.path();
-        // What goes while it is looked at is not there.
-        let Ok(metadata) = full.symlink_metadata() else {
-            continue;
-        };
-        if metadata.is_dir() && depth < DEEPEST {
-            collect(&full, &inner, &|_| true, depth + 1, files)?;
-        } else if metadata.is_file() {
-            match safepoint_store::regular::read(&full, MAX_FILE_BYTES) {
-                Ok(bytes) => {
-                    let mode = metadata.permissions().mode() & 0o777;
-                    let is_secret =
-                        may_hold_secrets(&inner) && sensitive::by_content(&bytes).is_some();
-                    let node = match is_secret {
-                        true => GitNode::Others,
-                        false => GitNode::File { mode, bytes },
-                    };
-                    files.push(GitFile { path: inner, node });
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(StateError::file("read", &full, error)),
+        let inner = path::join(path, &file_name);
+        // What goes, or turns into a link, while it is looked at is not there.
+        if place.is_directory(&file_name) {
+            if let Some(below) = place.child(&file_name)?.filter(|_| depth < DEEPEST) {
+                collect_in(&below, &inner, &|_| true, depth + 1, files)?;
             }
+        } else if let Some((mode, bytes)) = place.read(&file_name, MAX_FILE_BYTES)? {
+            let is_secret = may_hold_secrets(&inner) && sensitive::by_content(&bytes).is_some();
+            let node = match is_secret {
+                true => GitNode::Others,
+                false => GitNode::File { mode, bytes },
+            };
+            files.push(GitFile { path: inner, node });
         }
     }
     Ok(())
@@ -198,35 +192,31 @@ pub(super) fn capture(files: Vec<GitFile>, writer: &Writer<'_>) -> Result<Subtre
 }
 
 /// Makes files of a git directory what the changes say. Directories that nothing is left in go.
+/// A link on the way to one is an error, and nothing is written behind it.
 pub(super) fn put(
     git_dir: &Path,
     changes: &[Change],
     reader: &Reader<'_>,
 ) -> Result<(), StateError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let place = GitPlace::open(git_dir)?;
     for change in changes.iter().rev() {
-        let full = place(git_dir, &change.path);
+        let inside = inside(&change.path);
         match (&change.from, &change.to) {
-            (Some(from), None) if from.subtree().is_some() => {
-                // Something else may have come into it.
-                let _ = std::fs::remove_dir(&full);
-            }
-            (Some(_), None) => durable::remove(&full)?,
+            (Some(from), None) if from.subtree().is_some() => place.remove_directory(inside)?,
+            (Some(_), None) => place.remove(inside)?,
             _ => {}
         }
     }
     for change in changes {
-        let full = place(git_dir, &change.path);
+        let inside = inside(&change.path);
         let Some(to) = &change.to else { continue };
         match &to.node {
-            Node::Directory(_) => durable::create_directory(&full)?,
+            Node::Directory(_) => place.make_directory(inside)?,
             Node::File { content, .. } => {
-                if let Some(parent) = full.parent() {
-                    durable::create_directory(parent)?;
-                }
-                durable::write(&full, &reader.read(*content)?, Access::Shared)?;
-                let mode = rustix::fs::Mode::from_raw_mode(to.mode);
-                rustix::fs::chmod(&full, mode)
-                    .map_err(|error| StateError::file("change", &full, error))?;
+                place.write(inside, &reader.read(*content)?, Some(to.mode))?;
             }
             _ => {}
         }
@@ -234,8 +224,7 @@ pub(super) fn put(
     Ok(())
 }
 
-/// Where a path lies that is called as if the git directory were in the workspace.
-fn place(git_dir: &Path, inner: &[u8]) -> std::path::PathBuf {
-    let inside = inner.strip_prefix(b".git/").unwrap_or_default();
-    git_dir.join(path::as_path(inside))
+/// A path that is called as if the git directory were in the workspace, below that directory.
+fn inside(path: &[u8]) -> &[u8] {
+    path.strip_prefix(b".git/").unwrap_or_default()
 }

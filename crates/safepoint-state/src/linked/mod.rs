@@ -9,9 +9,9 @@
 
 mod damaged;
 mod files;
+mod place;
 mod shared;
 
-use safepoint_store::durable::{self, Access};
 use serde::{Deserialize, Serialize};
 
 use damaged::OwnDirectory;
@@ -201,7 +201,17 @@ impl State {
         if self.repository(workspace).is_some() {
             return None;
         }
-        Some((git, OwnDirectory::of(&workspace.root).ok()?))
+        Some((git, self.own_directory(workspace).ok()?))
+    }
+
+    /// Where the git directory of a linked work tree lies or lay, in the repository that it had
+    /// when it was first seen: anybody who works there can write which one its `.git` names.
+    fn own_directory(&self, workspace: &Workspace) -> Result<OwnDirectory, &'static str> {
+        let found = OwnDirectory::of(&workspace.root)?;
+        match self.had_repository(&workspace.root, found.common_dir()) {
+            true => Ok(found),
+            false => Err(damaged::FOREIGN),
+        }
     }
 
     /// Captures the git state of a linked work tree. The caller has the object store open, so
@@ -224,15 +234,14 @@ impl State {
             writer.finish()?;
             return Ok(Some(found));
         };
-        let path = repository.git_dir().join("index");
-        let index = match safepoint_store::regular::read(&path, MAX_INDEX_BYTES) {
-            Ok(bytes) => {
+        let place = place::GitPlace::open(repository.git_dir())?;
+        let index = match place.read(b"index", MAX_INDEX_BYTES)? {
+            Some((_, bytes)) => {
                 let id = ContentId::of(&bytes);
                 writer.add(id, bytes)?;
                 Some(id)
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(StateError::file("read", &path, error)),
+            None => None,
         };
         let (branch, commit) = match repository.head() {
             Head::Branch { name, commit } => (Some(name.clone()), commit.clone()),
@@ -360,13 +369,13 @@ impl State {
             return Ok(Vec::new());
         }
         let everything = Scope::everything();
-        match (
-            OwnDirectory::of(&workspace.root),
-            self.repository(workspace),
-        ) {
+        match (self.own_directory(workspace), self.repository(workspace)) {
             // Git would take it for this one's.
             (Err(damaged::TAKEN), _) => return Ok(vec![tree_stays(damaged::TAKEN)]),
-            (Ok(directory), None) => directory.mend(wanted)?,
+            (Ok(directory), None) => {
+                directory.mend(wanted)?;
+                self.keep_made_anew(&workspace.root)?;
+            }
             (Err(why), None) => return Ok(vec![tree_stays(why)]),
             (_, Some(_)) => {}
         }
@@ -419,13 +428,13 @@ fn put_tree(
     {
         return Ok(Some(error.to_string()));
     }
-    let index = repository.git_dir().join("index");
+    let place = place::GitPlace::open(repository.git_dir())?;
     match wanted.index {
         Some(content) if now.index != wanted.index => {
-            durable::write(&index, &reader.read(content)?, Access::Shared)?;
+            place.write(b"index", &reader.read(content)?, None)?;
         }
         Some(_) => {}
-        None => durable::remove(&index)?,
+        None => place.remove(b"index")?,
     }
     if let (Some(now), Some(wanted)) = (now.own, wanted.own) {
         let changes = tree::changes(trees, Some(&now), Some(&wanted), &Scope::everything())?;
@@ -446,17 +455,17 @@ fn put_head(
             let name = format!("refs/heads/{branch}");
             match commit {
                 Some(commit) => {
-                    repository.run(git, &["update-ref", "-m", reason, &name, commit], b"")?;
+                    repository.change(git, &["update-ref", "-m", reason, &name, commit], b"")?;
                 }
                 None => {
-                    repository.run(git, &["update-ref", "-d", &name], b"")?;
+                    repository.change(git, &["update-ref", "-d", &name], b"")?;
                 }
             }
-            repository.run(git, &["symbolic-ref", "-m", reason, "HEAD", &name], b"")?;
+            repository.change(git, &["symbolic-ref", "-m", reason, "HEAD", &name], b"")?;
         }
         (None, Some(commit)) => {
             let detach = ["update-ref", "--no-deref", "-m", reason, "HEAD", commit];
-            repository.run(git, &detach, b"")?;
+            repository.change(git, &detach, b"")?;
         }
         (None, None) => {}
     }

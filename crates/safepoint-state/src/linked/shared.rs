@@ -299,7 +299,7 @@ fn move_references(
         return Ok(Ok(()));
     }
     let words = ["update-ref", "-m", "safepoint: going back", "--stdin"];
-    Ok(repository.run(git, &words, input.as_bytes()).map(drop))
+    Ok(repository.change(git, &words, input.as_bytes()).map(drop))
 }
 
 /// Puts the entries on the list of stashes that it is to have and has not.
@@ -326,7 +326,7 @@ fn store_stashes(
             continue;
         }
         let words = ["stash", "store", "-q", "-m", &message, &commit];
-        if let Err(error) = repository.run(git, &words, b"") {
+        if let Err(error) = repository.change(git, &words, b"") {
             return Ok(Err(error));
         }
     }

@@ -3,12 +3,16 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
 use safepoint_store::durable;
 
+use crate::scan::open_beneath;
 use crate::tree::Change;
 use crate::{StateError, git_state, path};
 
@@ -18,12 +22,12 @@ const OURS: &[u8] = b"safepoint: a roll back is at work here\n";
 const LONGEST: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The locks that are held. Dropping lets go of them.
-pub(super) struct Held(Vec<PathBuf>);
+/// The locks that are held, each with the directory that it is in. Dropping lets go of them.
+pub(super) struct Held(Vec<(OwnedFd, PathBuf)>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        for lock in &self.0 {
+        for (_, lock) in &self.0 {
             // If it stays, git tells the user where it is.
             let _ = durable::remove(lock);
         }
@@ -50,19 +54,26 @@ pub(super) fn hold(
     directories.dedup();
     directories.retain(|directory| !goes(directory));
     let mut held = Held(Vec::new());
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = match openat(CWD, workspace, flags, Mode::empty()) {
+        Ok(root) => root,
+        Err(Errno::NOENT) => return Ok(held), // the directory itself is gone
+        Err(error) => return Err(StateError::file("open", workspace, error)),
+    };
     for directory in directories {
-        let directory = workspace.join(path::as_path(directory));
-        if !directory.is_dir() {
+        // Nothing is written where a link leads: what lies there is no part of the tree.
+        let Some(handle) = open_beneath(root.as_fd(), directory)? else {
             continue;
-        }
-        let lock = directory.join("index.lock");
-        take(&lock, timeout.min(LONGEST))?;
-        held.0.push(lock);
+        };
+        let shown = workspace.join(path::as_path(directory));
+        let lock = PathBuf::from(format!("/proc/self/fd/{}/index.lock", handle.as_raw_fd()));
+        take(&lock, &shown.join("index.lock"), timeout.min(LONGEST))?;
+        held.0.push((handle, lock));
     }
     Ok(held)
 }
 
-fn take(lock: &Path, timeout: Duration) -> Result<(), StateError> {
+fn take(lock: &Path, shown: &Path, timeout: Duration) -> Result<(), StateError> {
     for _ in 0..=timeout.as_millis() / PAUSE.as_millis() {
         #[expect(
             clippy::disallowed_methods,
@@ -77,7 +88,7 @@ fn take(lock: &Path, timeout: Duration) -> Result<(), StateError> {
             Ok(mut file) => {
                 return file
                     .write_all(OURS)
-                    .map_err(|error| StateError::file("write", lock, error));
+                    .map_err(|error| StateError::file("write", shown, error));
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 // Nobody else of ours is at work here: one of ours is left from a killed process.
@@ -86,11 +97,11 @@ fn take(lock: &Path, timeout: Duration) -> Result<(), StateError> {
                 }
                 std::thread::sleep(PAUSE);
             }
-            Err(error) => return Err(StateError::file("write", lock, error)),
+            Err(error) => return Err(StateError::file("write", shown, error)),
         }
     }
     Err(StateError::Busy {
-        what: format!("the repository of `{}`", lock.display()),
+        what: format!("the repository of `{}`", shown.display()),
     })
 }
 

@@ -97,6 +97,28 @@ fn st_13_no_configured_program_is_run() {
 }
 
 #[test]
+fn fe_01_a_filter_that_is_configured_since_the_filters_were_listed_is_not_run() {
+    let bench = Bench::new();
+    let (git, repository) = (bench.runner(), bench.open());
+    // Now it is known which filters there are.
+    repository.run(&git, &["diff"], b"").unwrap();
+    let (trap, mark) = trap(&bench);
+    bench.write(".gitattributes", "changed filter=late diff=late\n");
+    bench.write("changed", "after!\n");
+    for key in ["filter.late.clean", "diff.late.textconv", "core.fsmonitor"] {
+        bench.git(&["config", key, &trap]);
+    }
+    let _ = fs::remove_file(&mark);
+    let differ = ["diff", "--textconv", "--name-only", "HEAD"];
+    let _ = repository.run(&git, &differ, b"");
+    let _ = stash::create(&git, &repository, LABEL, &|_| false, &|_| true);
+    assert!(!mark.exists());
+    // The trap works: plain git runs it.
+    bench.try_git(&["diff", "--name-only", "HEAD"]);
+    assert!(mark.exists());
+}
+
+#[test]
 fn st_13_a_filter_of_a_submodule_is_not_run() {
     let inner = Bench::new();
     let bench = Bench::new();

@@ -334,7 +334,8 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
     let elsewhere = |file: &PathBuf| file.exists() && !file.starts_with(&workspace.root);
     hidden.extend(context.store_files().into_iter().filter(elsewhere));
     // Git keeps what it writes of a linked work tree beside the main one.
-    let linked = safepoint_state::git::linked_places(&workspace.root, &writable);
+    let data = &context.paths.data;
+    let linked = safepoint_state::linked_places(data, &workspace.root, &writable);
     writable.extend(linked);
     Fence {
         caches: caches(context, &workspace.root, &writable),

@@ -9,7 +9,7 @@ use safepoint_control::pass::Desk;
 use safepoint_model::WorkspaceId;
 use safepoint_progress::{Presence, Progress};
 use safepoint_state::git::Git;
-use safepoint_state::{Access, End, Remedy, State};
+use safepoint_state::{Access, Caller, End, Remedy, State};
 use safepoint_store::{Blobs, Depot, Options, Store};
 use safepoint_trail::{LostStore, Surroundings, Trail};
 
@@ -147,7 +147,11 @@ impl Context {
         let session = self.environment.text("SAFEPOINT_SESSION");
         let mut state = State::open(trail, around)?
             .with_access(self.access)
-            .with_session(session.filter(|_| self.is_agent()));
+            .with_session(session.filter(|_| self.is_agent()))
+            .with_caller(match self.is_agent() || self.agent.is_some() {
+                true => Caller::Agent,
+                false => Caller::Person,
+            });
         let recovered = state.recover()?;
         if self.access == Access::Reading && !self.told_unfinished {
             self.told_unfinished = true;
