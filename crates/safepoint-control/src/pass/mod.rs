@@ -82,7 +82,7 @@ pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use late::{LateWork, LeftRunning};
 pub use outside_use::OutsideUse;
-pub use perform::{ClaimedLine, PerformedLine, ShellLine};
+pub use perform::{ClaimedLine, LinePlace, PerformedLine, ShellLine};
 pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::this_process;
 pub use request::Requested;

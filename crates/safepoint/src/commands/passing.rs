@@ -1,7 +1,6 @@
 //! What `exec`, `run` and `mutate` have in common: how a proposal is made, how a denial is told.
 
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use super::waiting::{self, Asked, Next, StopSignals};
 use super::{operator, tui};
 use crate::cli::Global;
 use crate::console::{BAD, FAINT, HINT, STRONG};
-use crate::context::{Context, MissingDirectory};
+use crate::context::{Context, MissingDirectory, is_started_by_us};
 use crate::error::CliError;
 use crate::far::Server;
 use crate::settings::{CheckpointMode, Reachable};
@@ -139,7 +138,7 @@ impl Room {
                 false => Some(fence(context, &workspace)),
             },
             workspace,
-            is_within: is_asked_by_our_own(context),
+            is_within: is_started_by_us(&context.environment),
             progress: Progress::default(),
             atlases,
             far,
@@ -156,13 +155,24 @@ impl Room {
         client: &str,
         session: &str,
     ) -> Result<Self, CliError> {
+        if !context.is_root_pinned()
+            && let Some(home) = context.control()?.home_of(client, session)?
+        {
+            context.pin_root(&home)?;
+        }
+        Self::open(context, flags)
+    }
+
+    /// That of a command that was typed. A person may do without a fence; an agent may not.
+    pub(crate) fn of_command(context: &mut Context, flags: &Flags) -> Result<Self, CliError> {
         let room = Self::open(context, flags)?;
-        match room.control.home_of(client, session)? {
-            Some(home) if home != room.workspace.root => {
-                context.move_to(&home)?;
-                Self::open(context, flags)
-            }
-            _ => Ok(room),
+        let is_agent = || Ok(operator::is_marked(context) || room.control.is_within_an_action()?);
+        match flags.no_fence && is_agent().map_err(CliError::Control)? {
+            true => Err(CliError::Invalid {
+                message: "what an agent runs stays behind the fence".into(),
+                suggestion: "leave out `--no-fence`; what is refused inside becomes a question to a person",
+            }),
+            false => Ok(room),
         }
     }
 
@@ -243,6 +253,7 @@ impl Room {
                 path: context.directory.clone(),
                 error,
             })?;
+        context.refuse_outside_root(&directory)?;
         let session = match &flags.session {
             // Whether there is such a session, the server says.
             Some(id) if self.far.is_some() => Some(id.parse().map_err(|_| CliError::Invalid {
@@ -301,22 +312,6 @@ fn read_atlases(named: &[PathBuf]) -> Result<Vec<AtlasFile>, CliError> {
     }
     let read = named.iter().map(|path| AtlasFile::read(path));
     Ok(read.collect::<Result<_, _>>()?)
-}
-
-/// Whether `safepoint run` asks for the agent that it keeps behind a fence. A variable alone
-/// does not tell: an agent sets what it likes. That this very program has started us does.
-fn is_asked_by_our_own(context: &Context) -> bool {
-    let file = |process: &str| std::fs::metadata(format!("/proc/{process}/exe")).ok();
-    let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| {
-        (one.dev(), one.ino()) == (other.dev(), other.ino())
-    };
-    // The process that waits for us runs this program too.
-    let place = 1 + usize::from(crate::detach::is_child());
-    let ancestors = safepoint_fence::ancestors(std::process::id());
-    let above = ancestors.get(place).map(|process| process.pid.to_string());
-    let ours = file("self").zip(above.and_then(|process| file(&process)));
-    context.environment.path("SAFEPOINT_AGENT").is_some()
-        && ours.is_some_and(|(one, other)| same(&one, &other))
 }
 
 /// Where a command may write without asking: in the workspace, in temporary folders, and in
@@ -526,6 +521,7 @@ pub(crate) fn record_late(global: &Global, work: &LateWork) -> Result<(), CliErr
         Some(client) => Context::of_agent(global, work.workspace(), client)?,
         None => Context::new(global, MissingDirectory::Refuse)?,
     };
+    context.pin_root(work.workspace())?;
     let room = Room::open(&mut context, &Flags::of_hook(false))?;
     match room.workspace.root == work.workspace() {
         true => Ok(room.passage().record_late(work)?),

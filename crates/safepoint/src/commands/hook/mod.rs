@@ -175,7 +175,7 @@ impl Arguments {
     }
 
     /// The line that runs another one behind the fence, under the name of its action, or of its
-    /// session where it only calls us.
+    /// session, with the workspace, where it only calls us.
     fn performing(&self, context: &Context, name: &str, line: &str) -> Result<String, CliError> {
         let program = crate::world::this_program().map_err(|error| CliError::File {
             action: "find",

@@ -1,6 +1,6 @@
 //! One event of a client, and what follows from it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use safepoint_authority::DenialCode;
@@ -15,7 +15,7 @@ use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Digest, SessionId};
 use safepoint_state::Company;
 
-use super::{Arguments, reason};
+use super::{Arguments, quoted, reason};
 use crate::cli::{Cli, Command};
 use crate::commands::agents::{HOOK_ROOT, check_agent_call};
 use crate::commands::passing::{Flags, Room};
@@ -82,6 +82,13 @@ impl<'a> Visit<'a> {
             *line = None;
         }
         let mut proposal = self.proposal(&room, &flags, act, visitor(self.heard, call))?;
+        if let Tool::Shell {
+            directory: Some(directory),
+            ..
+        } = &call.tool
+        {
+            proposal.directory = real_directory(&self.heard.directory.join(directory))?;
+        }
         let (session, begun) = passage.enter(&proposal)?;
         proposal.session = Some(session);
         let begun = begun.as_ref().and_then(reason::context);
@@ -311,9 +318,9 @@ impl<'a> Visit<'a> {
             return Ok(Reply::Pass { context });
         }
         let client = self.heard.client.name();
-        let performing = self
-            .arguments
-            .performing(self.context, session.as_str(), line)?;
+        let root = quoted(&room.workspace.root.to_string_lossy());
+        let name = format!("{session} --root {root}");
+        let performing = self.arguments.performing(self.context, &name, line)?;
         Ok(Reply::Instead {
             line: format!("SAFEPOINT_AGENT={client} {performing}"),
             context,
@@ -441,12 +448,16 @@ fn proposal_of(
     proposal.objective = Some(format!("{} {}", visitor.client, visitor.session));
     proposal.visitor = Some(visitor);
     // Where it happens, which need not be where it began.
-    proposal.directory = std::fs::canonicalize(here).map_err(|error| CliError::File {
-        action: "find",
-        path: here.to_owned(),
-        error,
-    })?;
+    proposal.directory = real_directory(here)?;
     Ok(proposal)
+}
+
+fn real_directory(path: &Path) -> Result<PathBuf, CliError> {
+    std::fs::canonicalize(path).map_err(|error| CliError::File {
+        action: "find",
+        path: path.to_owned(),
+        error,
+    })
 }
 
 /// Whether what a command may do depends on whether an agent or a person calls it.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use safepoint_control::ControlError;
 use safepoint_control::pass::{
-    ClaimedLine, Passage, PerformedLine, ReachRecord, RefusedTarget, ShellLine,
+    ClaimedLine, LinePlace, Passage, PerformedLine, ReachRecord, RefusedTarget, ShellLine,
 };
 use safepoint_fence::Listener;
 use safepoint_model::{ActionId, SessionId};
@@ -28,6 +28,9 @@ pub(crate) use client_shell::{Text, with_command_word};
 pub(crate) struct Arguments {
     /// The action that was let through, or the session of a line that only calls `safepoint`
     name: String,
+    /// The workspace of that session
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
     /// The shell and its line
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -51,6 +54,19 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
     if flag != "-c" {
         return Err(not_ours());
     }
+    let session = arguments.name.parse::<SessionId>();
+    let action = match &session {
+        Ok(_) => None,
+        Err(_) => Some(arguments.name.parse::<ActionId>().map_err(|_| not_ours())?),
+    };
+    // Whatever this directory is by now, and whatever is above it.
+    let root = match &action {
+        Some(action) => Some(context.control()?.workspace_of_line(action)?),
+        None => arguments.root.clone(),
+    };
+    if let Some(root) = &root {
+        context.pin_root(root)?;
+    }
     let wait = context.settings.hook_wait.value;
     let room = Room::open(context, &Flags::of_hook(false))?.with_hold_wait(wait);
     let shell = shell_named("bash");
@@ -58,8 +74,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
         shell: &shell,
         text: OsStr::new(line),
         without: detach::VARIABLE,
+        place: LinePlace::AsJudged,
     };
-    if let Ok(session) = arguments.name.parse::<SessionId>() {
+    if let Ok(session) = session {
         let agent = context.environment.text("SAFEPOINT_AGENT");
         let client = BrokerClient {
             session,
@@ -71,7 +88,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
         };
         return perform(context, &room, client, &shell_line, Judged::No);
     }
-    let action: ActionId = arguments.name.parse().map_err(|_| not_ours())?;
+    let action = action.ok_or_else(not_ours)?;
     let claimed = room.control.claim_line(&action, line)?;
     let client = broker_client(&claimed);
     perform(
