@@ -1,5 +1,5 @@
-//! Asking the supervisors of a workspace to hold back what moves names, for as long as somebody
-//! outside the fence relies on where a path leads.
+//! Asking the supervisors of a user to hold back what moves names, for as long as somebody outside
+//! the fence relies on where a path leads.
 //!
 //! A client's own file tool acts outside the fence, by a path. Between the moment at which that
 //! path is looked at and the end of the tool, nothing behind a fence may put a link in its way.
@@ -7,11 +7,17 @@
 //! The directory holds two kinds of named pipe. Each supervisor whose tree has moved a name has
 //! one (`tree-…`), and listens there. Each freeze is one (`freeze-…`), at which the supervisors
 //! answer once no call that moves a name is on its way. A pipe that nobody listens at was left by
-//! somebody who is gone. Nothing here decides what is frozen.
+//! somebody who is gone.
+//!
+//! Beside each freeze lies its scope (`scope-…`): the places whose names must not move, and the
+//! process for which they are frozen. Only trees that can write at, above or below one of these
+//! places wait. A scope that cannot be read concerns everybody.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,13 +26,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::io::Errno;
 
-/// How long a freeze lasts at most: nothing stays frozen when whoever asked for it has died.
-pub const MAX_FREEZE: Duration = Duration::from_secs(30);
+use crate::Process;
+
+/// How long a freeze lasts at most, while the process lives for which it was asked: a client may
+/// put its own question to a person before its tool writes.
+pub const MAX_FREEZE: Duration = Duration::from_secs(15 * 60);
+
+/// How long a freeze lasts for which no process stands, or one that has ended.
+pub const MAX_UNATTENDED_FREEZE: Duration = Duration::from_secs(30);
 
 /// What pipes of supervisors are called.
 pub(crate) const TREE: &str = "tree-";
 /// What pipes of freezes are called.
 pub(crate) const FREEZE: &str = "freeze-";
+/// What files are called that say what a freeze is about.
+const SCOPE: &str = "scope-";
+
+/// What ends a scope that was written whole.
+const SCOPE_END: &[u8] = b"\0.";
 
 /// How long to wait for a supervisor, in rounds of this many milliseconds.
 const ROUND_MILLIS: i64 = 10;
@@ -37,6 +54,72 @@ const MAX_ROUNDS: usize = 500;
 pub struct Freeze {
     directory: PathBuf,
     path: PathBuf,
+    scope_path: PathBuf,
+}
+
+/// What a freeze is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreezeScope {
+    /// The places whose names must not move, nor those of the directories above them.
+    pub places: Vec<PathBuf>,
+    /// The process that relies on them, and when it was started.
+    pub keeper: Option<(u32, u64)>,
+}
+
+impl FreezeScope {
+    /// Whether a tree that can write in these places could move a name of it.
+    pub(crate) fn concerns(&self, writable: &[PathBuf]) -> bool {
+        let touches = |place: &PathBuf| {
+            let mut others = writable.iter();
+            others.any(|it| it.starts_with(place) || place.starts_with(it))
+        };
+        self.places.iter().any(touches)
+    }
+
+    /// Whether the process still lives for which it was asked.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.keeper.is_some_and(|(pid, started)| {
+            let process = Process::look(pid);
+            process.is_some_and(|it| it.started == started && !it.has_ended())
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let (pid, started) = self.keeper.unwrap_or_default();
+        let mut text = format!("{pid} {started}").into_bytes();
+        for place in &self.places {
+            text.push(0);
+            text.extend_from_slice(place.as_os_str().as_bytes());
+        }
+        text.extend_from_slice(SCOPE_END);
+        text
+    }
+
+    fn decode(text: &[u8]) -> Option<Self> {
+        let mut fields = text.strip_suffix(SCOPE_END)?.split(|byte| *byte == 0);
+        let keeper = std::str::from_utf8(fields.next()?).ok()?;
+        let (pid, started) = keeper.split_once(' ')?;
+        let keeper = (pid.parse().ok()?, started.parse().ok()?);
+        Some(Self {
+            places: fields.map(|it| OsStr::from_bytes(it).into()).collect(),
+            keeper: Some(keeper).filter(|(pid, _)| *pid != 0),
+        })
+    }
+}
+
+/// The scope of the freeze of this name, if it can be read.
+pub(crate) fn scope_of(directory: &Path, freeze: &str) -> Option<FreezeScope> {
+    let name = freeze.strip_prefix(FREEZE)?;
+    let text = std::fs::read(directory.join(format!("{SCOPE}{name}"))).ok()?;
+    FreezeScope::decode(&text)
+}
+
+/// Takes a freeze away, with what belongs to it.
+pub(crate) fn remove_freeze(directory: &Path, freeze: &str) {
+    remove(&directory.join(freeze));
+    if let Some(name) = freeze.strip_prefix(FREEZE) {
+        remove(&directory.join(format!("{SCOPE}{name}")));
+    }
 }
 
 /// Whether the supervisors have answered a freeze.
@@ -54,14 +137,16 @@ impl Freeze {
         Self {
             directory: directory.to_owned(),
             path: directory.join(format!("{FREEZE}{name}")),
+            scope_path: directory.join(format!("{SCOPE}{name}")),
         }
     }
 
     /// Asks for it, and waits until every living supervisor has answered.
-    pub fn begin(&self) -> std::io::Result<Frozen> {
+    pub fn begin(&self, scope: &FreezeScope) -> std::io::Result<Frozen> {
         create_directory(&self.directory)?;
         // One of the same name would be older, and end sooner.
         self.end();
+        write_scope(&self.scope_path, scope)?;
         make_pipe(&self.path)?;
         // Open for both: it neither waits for writers nor ends with the last of them.
         let mut answers = open_pipe(&self.path, Ends::Both)?;
@@ -91,6 +176,20 @@ impl Freeze {
     /// Ends it. Supervisors look every few milliseconds.
     pub fn end(&self) {
         remove(&self.path);
+        remove(&self.scope_path);
+    }
+
+    /// Says that nobody stands for it any more: it ends by itself after a short time.
+    pub fn let_expire(&self) -> std::io::Result<()> {
+        let name = self.path.file_name().and_then(OsStr::to_str);
+        let scope = name.and_then(|name| scope_of(&self.directory, name));
+        match scope {
+            Some(scope) if scope.keeper.is_some() => {
+                let keeper = None;
+                write_scope(&self.scope_path, &FreezeScope { keeper, ..scope })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Wakes every supervisor that listens; their names.
@@ -125,6 +224,14 @@ pub(crate) fn create_directory(directory: &Path) -> std::io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(directory)
+}
+
+fn write_scope(path: &Path, scope: &FreezeScope) -> std::io::Result<()> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "read while the freeze stands: one that is torn concerns everybody"
+    )]
+    std::fs::write(path, scope.encode())
 }
 
 pub(crate) fn make_pipe(path: &Path) -> std::io::Result<()> {
@@ -185,4 +292,30 @@ fn is_listened_at(path: &Path) -> bool {
 fn has_nobody(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound
         || error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fe_05_a_scope_concerns_those_who_can_move_one_of_its_names() {
+        let scope = FreezeScope {
+            places: vec!["/home/u/work".into(), "/srv/x/y".into()],
+            keeper: Some((7, 9)),
+        };
+        assert_eq!(FreezeScope::decode(&scope.encode()), Some(scope.clone()));
+        let text = scope.encode();
+        for end in 0..text.len() {
+            let part = text.get(..end).and_then(FreezeScope::decode);
+            assert_eq!(part, None, "{end}");
+        }
+        let concerns = |place: &str| scope.concerns(&[place.into()]);
+        for place in ["/home/u/work", "/home/u/work/sub", "/home/u", "/", "/srv/x"] {
+            assert!(concerns(place), "{place}");
+        }
+        for place in ["/home/u/other", "/home/u/work2", "/srv/x/z", "/tmp"] {
+            assert!(!concerns(place), "{place}");
+        }
+    }
 }

@@ -26,7 +26,7 @@ pub use broker::{Call, CallRefusal, Listener, Peer, Streams, hand_over, hand_ove
 pub use caches::default_caches;
 pub use error::FenceError;
 pub use fence::{Fence, FencedChild, Listing, Strength, Terminals, strength};
-pub use freeze::{Freeze, Frozen, MAX_FREEZE};
+pub use freeze::{Freeze, FreezeScope, Frozen, MAX_FREEZE, MAX_UNATTENDED_FREEZE};
 pub use supervisor::{
     Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
     Writes,

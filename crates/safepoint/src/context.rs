@@ -361,11 +361,11 @@ fn refuse_outside(root: &Path, place: &Path) -> Result<(), CliError> {
         true => Ok(()),
         false => Err(CliError::Invalid {
             message: format!(
-                "`{}` is not in the workspace `{}`",
-                place.display(),
-                root.display()
+                "this agent works in `{}`, and `{}` is not there",
+                root.display(),
+                place.display()
             ),
-            suggestion: "an agent works in its workspace",
+            suggestion: "call it from inside the workspace",
         }),
     }
 }

@@ -29,7 +29,7 @@ pub struct Supervision {
     /// has started can be reached by the next. Created with mode 0700 if missing.
     /// Nothing behind the fence may write there: it must not be writable, or be hidden.
     pub registry: PathBuf,
-    /// Where a [`Freeze`](crate::Freeze) of the workspace is asked for. Likewise.
+    /// Where a [`Freeze`](crate::Freeze) is asked for: one place for all of a user. Likewise.
     pub freezer: PathBuf,
     /// Whether network and sockets are supervised at all.
     pub network: NetworkAccess,

@@ -23,7 +23,7 @@ use super::waiting::{self, Asked, Next, StopSignals};
 use super::{operator, tui};
 use crate::cli::Global;
 use crate::console::{BAD, FAINT, HINT, STRONG};
-use crate::context::{Context, MissingDirectory, is_started_by_us};
+use crate::context::{Context, MissingDirectory, is_started_by_us, real_path};
 use crate::error::CliError;
 use crate::far::Server;
 use crate::settings::{CheckpointMode, Reachable};
@@ -155,10 +155,19 @@ impl Room {
         client: &str,
         session: &str,
     ) -> Result<Self, CliError> {
-        if !context.is_root_pinned()
-            && let Some(home) = context.control()?.home_of(client, session)?
-        {
-            context.pin_root(&home)?;
+        if !context.is_root_pinned() {
+            let control = context.control()?;
+            let home = match control.home_of(client, session)? {
+                Some(home) => Some(home),
+                // Where a client has worked before stays a workspace without what marked it.
+                None => {
+                    let found = context.workspace()?.root;
+                    control.visited_below(&found, &real_path(&context.directory))?
+                }
+            };
+            if let Some(home) = home {
+                context.pin_root(&home)?;
+            }
         }
         Self::open(context, flags)
     }
@@ -334,12 +343,12 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
-        supervision: Some(supervision(context, &workspace.root)),
+        supervision: Some(supervision(context)),
     }
 }
 
 /// What a command may reach without asking: what settings name. All else is closed.
-fn supervision(context: &Context, root: &Path) -> Supervision {
+fn supervision(context: &Context) -> Supervision {
     let Reachable {
         hosts,
         services,
@@ -351,7 +360,7 @@ fn supervision(context: &Context, root: &Path) -> Supervision {
         services,
         sockets,
         registry: context.paths.runtime.join(REGISTRY),
-        freezer: safepoint_control::pass::freezer_of(&context.paths.runtime.join(REGISTRY), root),
+        freezer: safepoint_control::pass::freezer_of(&context.paths.runtime.join(REGISTRY)),
         network: NetworkAccess::Closed,
     }
 }
