@@ -10,8 +10,9 @@
 //! somebody who is gone.
 //!
 //! Beside each freeze lies its scope (`scope-…`): the places whose names must not move, and the
-//! process for which they are frozen. Only trees that can write at, above or below one of these
-//! places wait. A scope that cannot be read concerns everybody.
+//! process for which they are frozen. Beside each supervisor's pipe lies where its tree can write,
+//! in the same form. Only trees that can write at, above or below one of these places are asked,
+//! and wait. A scope that cannot be read concerns everybody.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::fs::{CWD, Mode, mkfifoat, renameat};
 use rustix::io::Errno;
 
 use crate::Process;
@@ -39,6 +40,8 @@ pub const MAX_UNATTENDED_FREEZE: Duration = Duration::from_secs(30);
 pub(crate) const TREE: &str = "tree-";
 /// What pipes of freezes are called.
 pub(crate) const FREEZE: &str = "freeze-";
+/// What a pipe is called until it is open.
+const NEW: &str = "new-";
 /// What files are called that say what a freeze is about.
 const SCOPE: &str = "scope-";
 
@@ -53,8 +56,7 @@ const MAX_ROUNDS: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Freeze {
     directory: PathBuf,
-    path: PathBuf,
-    scope_path: PathBuf,
+    name: String,
 }
 
 /// What a freeze is about.
@@ -107,19 +109,29 @@ impl FreezeScope {
     }
 }
 
-/// The scope of the freeze of this name, if it can be read.
-pub(crate) fn scope_of(directory: &Path, freeze: &str) -> Option<FreezeScope> {
-    let name = freeze.strip_prefix(FREEZE)?;
-    let text = std::fs::read(directory.join(format!("{SCOPE}{name}"))).ok()?;
+/// What belongs to the pipe of this name, if it can be read.
+pub(crate) fn scope_of(directory: &Path, pipe: &str) -> Option<FreezeScope> {
+    let text = std::fs::read(directory.join(format!("{SCOPE}{pipe}"))).ok()?;
     FreezeScope::decode(&text)
 }
 
-/// Takes a freeze away, with what belongs to it.
-pub(crate) fn remove_freeze(directory: &Path, freeze: &str) {
-    remove(&directory.join(freeze));
-    if let Some(name) = freeze.strip_prefix(FREEZE) {
-        remove(&directory.join(format!("{SCOPE}{name}")));
-    }
+/// Writes what belongs to the pipe of this name.
+pub(crate) fn write_scope(
+    directory: &Path,
+    pipe: &str,
+    scope: &FreezeScope,
+) -> std::io::Result<()> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "read while the pipe is there: one that is torn concerns everybody"
+    )]
+    std::fs::write(directory.join(format!("{SCOPE}{pipe}")), scope.encode())
+}
+
+/// Takes a pipe away, with what belongs to it.
+pub(crate) fn remove_pipe(directory: &Path, pipe: &str) {
+    remove(&directory.join(pipe));
+    remove(&directory.join(format!("{SCOPE}{pipe}")));
 }
 
 /// Whether the supervisors have answered a freeze.
@@ -136,8 +148,7 @@ impl Freeze {
     pub fn new(directory: &Path, name: &str) -> Self {
         Self {
             directory: directory.to_owned(),
-            path: directory.join(format!("{FREEZE}{name}")),
-            scope_path: directory.join(format!("{SCOPE}{name}")),
+            name: format!("{FREEZE}{name}"),
         }
     }
 
@@ -146,11 +157,9 @@ impl Freeze {
         create_directory(&self.directory)?;
         // One of the same name would be older, and end sooner.
         self.end();
-        write_scope(&self.scope_path, scope)?;
-        make_pipe(&self.path)?;
-        // Open for both: it neither waits for writers nor ends with the last of them.
-        let mut answers = open_pipe(&self.path, Ends::Both)?;
-        let mut missing = self.ask_supervisors()?;
+        write_scope(&self.directory, &self.name, scope)?;
+        let mut answers = make_open_pipe(&self.directory, &self.name)?;
+        let mut missing = self.ask_supervisors(scope)?;
         let mut text = Vec::new();
         for _ in 0..MAX_ROUNDS {
             if missing.is_empty() {
@@ -175,33 +184,37 @@ impl Freeze {
 
     /// Ends it. Supervisors look every few milliseconds.
     pub fn end(&self) {
-        remove(&self.path);
-        remove(&self.scope_path);
+        remove_pipe(&self.directory, &self.name);
     }
 
     /// Says that nobody stands for it any more: it ends by itself after a short time.
     pub fn let_expire(&self) -> std::io::Result<()> {
-        let name = self.path.file_name().and_then(OsStr::to_str);
-        let scope = name.and_then(|name| scope_of(&self.directory, name));
-        match scope {
+        match scope_of(&self.directory, &self.name) {
             Some(scope) if scope.keeper.is_some() => {
                 let keeper = None;
-                write_scope(&self.scope_path, &FreezeScope { keeper, ..scope })
+                let scope = FreezeScope { keeper, ..scope };
+                write_scope(&self.directory, &self.name, &scope)
             }
             _ => Ok(()),
         }
     }
 
-    /// Wakes every supervisor that listens; their names.
-    fn ask_supervisors(&self) -> std::io::Result<BTreeSet<String>> {
+    /// Wakes every supervisor that listens and whom it concerns; their names.
+    fn ask_supervisors(&self, scope: &FreezeScope) -> std::io::Result<BTreeSet<String>> {
         let mut asked = BTreeSet::new();
         for name in names(&self.directory, TREE)? {
             let path = self.directory.join(&name);
             match open_pipe(&path, Ends::Writing) {
-                // What does not fit is there already, and wakes it as well.
-                Ok(mut pipe) => drop(pipe.write(b"!")),
+                Ok(mut pipe) => {
+                    let tree = scope_of(&self.directory, &name);
+                    if tree.is_some_and(|tree| !scope.concerns(&tree.places)) {
+                        continue;
+                    }
+                    // What does not fit is there already, and wakes it as well.
+                    let _ = pipe.write(b"!");
+                }
                 Err(error) if has_nobody(&error) => {
-                    remove(&path);
+                    remove_pipe(&self.directory, &name);
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -226,16 +239,15 @@ pub(crate) fn create_directory(directory: &Path) -> std::io::Result<()> {
         .create(directory)
 }
 
-fn write_scope(path: &Path, scope: &FreezeScope) -> std::io::Result<()> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "read while the freeze stands: one that is torn concerns everybody"
-    )]
-    std::fs::write(path, scope.encode())
-}
-
-pub(crate) fn make_pipe(path: &Path) -> std::io::Result<()> {
-    Ok(mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)?)
+/// Makes a pipe, open for both: it neither waits for writers nor ends with the last of them. It
+/// gets its name when it is open, so nobody takes it for one that was left.
+pub(crate) fn make_open_pipe(directory: &Path, name: &str) -> std::io::Result<File> {
+    let unnamed = directory.join(format!("{NEW}{name}"));
+    remove(&unnamed);
+    mkfifoat(CWD, &unnamed, Mode::RUSR | Mode::WUSR)?;
+    let pipe = open_pipe(&unnamed, Ends::Both)?;
+    renameat(CWD, &unnamed, CWD, directory.join(name))?;
+    Ok(pipe)
 }
 
 /// Opens a pipe without waiting for its other end.
@@ -277,7 +289,7 @@ pub(crate) fn drain(pipe: &mut File, text: &mut Vec<u8>) {
     clippy::disallowed_methods,
     reason = "a pipe of ours that nobody needs any more"
 )]
-pub(crate) fn remove(path: &Path) {
+fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 

@@ -142,13 +142,15 @@ fn fe_01_no_agent_runs_a_command_without_the_fence() {
 
 #[test]
 fn fe_01_without_a_fence_a_person_is_asked_whatever_the_words_say() {
-    let env = support::project(support::OPEN);
+    let env = plain();
+    git(&env.project(), &["init", "-q"]);
     for command in [&["git", "status"][..], &["cat", "a"], &["ls"]] {
         let (code, reply) = exec_with(&env, &["--no-fence"], command);
         let denied = (code, &reply["denial"]["code"]);
         assert_eq!(denied, (2, &json!("APPROVAL_REQUIRED")), "{reply:#}");
     }
     // A control: with a fence nobody is.
+    support::runs(&env, &["git", "status"]);
     support::runs(&env, &["cat", "a"]);
     support::runs(&env, &["ls"]);
 }
@@ -297,7 +299,7 @@ fn fe_01_a_directory_that_is_exchanged_opens_no_fence_elsewhere() {
         scope.spawn(|| {
             let mut pause = 0;
             while !over.load(Ordering::Acquire) {
-                pause = (pause + 7) % 60;
+                pause = (pause + 137) % 900;
                 std::thread::sleep(std::time::Duration::from_millis(pause));
                 // A link, and a directory, take each other's names.
                 for (from, to) in [(&place, &between), (&link, &place), (&between, &link)] {

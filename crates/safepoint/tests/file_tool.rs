@@ -240,8 +240,10 @@ fn fe_05_a_write_that_does_not_stand_where_it_should_is_told() {
 
 #[test]
 fn fe_05_a_program_of_a_workspace_in_this_one_moves_nothing_either() {
-    let env = plain();
+    // Without rules of its own: those of a workspace in another one are asked about first.
+    let env = bare();
     let claude = Claude::new(&env);
+    env.write("project/a", "");
     let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
     let project = env.project();
     let sub = project.join("sub");

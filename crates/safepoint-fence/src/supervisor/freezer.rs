@@ -22,8 +22,8 @@ use rustix::io::Errno;
 
 use crate::FreezeScope;
 use crate::freeze::{
-    Ends, FREEZE, MAX_FREEZE, MAX_UNATTENDED_FREEZE, TREE, create_directory, drain, make_pipe,
-    names, open_pipe, remove, remove_freeze, scope_of,
+    Ends, FREEZE, MAX_FREEZE, MAX_UNATTENDED_FREEZE, TREE, create_directory, drain, make_open_pipe,
+    names, open_pipe, remove_pipe, scope_of, write_scope,
 };
 
 /// How often a freezer looks whether a freeze has ended.
@@ -219,11 +219,14 @@ impl Watcher {
         create_directory(directory)?;
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{TREE}{}-{number}", std::process::id());
-        let path = directory.join(&name);
         // Whoever had this name before is gone.
-        remove(&path);
-        make_pipe(&path)?;
-        let pipe = open_pipe(&path, Ends::Both)?;
+        remove_pipe(directory, &name);
+        let scope = FreezeScope {
+            places: writable.clone(),
+            keeper: None,
+        };
+        write_scope(directory, &name, &scope)?;
+        let pipe = make_open_pipe(directory, &name)?;
         let (wake, woken) = UnixStream::pair()?;
         let mut listening = Listening {
             directory: directory.to_owned(),
@@ -322,7 +325,7 @@ impl Listening {
             let age = age.unwrap_or_default();
             let is_attended = || scope.as_ref().is_some_and(FreezeScope::is_attended);
             if age > MAX_FREEZE || (age > MAX_UNATTENDED_FREEZE && !is_attended()) {
-                remove_freeze(&self.directory, &name);
+                remove_pipe(&self.directory, &name);
                 continue;
             }
             standing.insert(KnownFreeze {
@@ -346,6 +349,6 @@ struct KnownFreeze {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        remove(&self.directory.join(&self.name));
+        remove_pipe(&self.directory, &self.name);
     }
 }
