@@ -33,7 +33,7 @@ pub use error::FenceError;
 pub use fence::{
     Caches, Fence, FencedChild, Listing, Strength, Terminals, is_supervision_possible, strength,
 };
-pub use freeze::{Freeze, Frozen, MAX_FREEZE};
+pub use freeze::{Freeze, FreezeScope, Frozen, MAX_FREEZE, MAX_UNATTENDED_FREEZE};
 pub use lone::{Children, LoneFence, is_native};
 pub use supervisor::{
     Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,

@@ -9,6 +9,7 @@ pub(crate) use moved::adopting;
 pub(crate) use place::real_path;
 
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use safepoint_progress::Presence;
@@ -16,6 +17,7 @@ use safepoint_state::Access;
 use safepoint_trail::{Actor, Trail};
 
 use crate::cli::Global;
+use crate::commands::agents::PINNED_ROOT;
 use crate::console::{Console, Mode, Printed};
 use crate::error::CliError;
 use crate::paths::{Paths, find_upwards};
@@ -57,6 +59,8 @@ pub(crate) struct Context {
     pub(crate) directory: PathBuf,
     /// Whether that directory was named, rather than the one the command was started in.
     directory_is_named: bool,
+    /// The workspace, where that is known and not looked for.
+    root: Option<PathBuf>,
     /// The store that was named on the command line.
     pub(crate) store_given: Option<String>,
     /// Whether to take questions as answered with yes.
@@ -125,13 +129,18 @@ impl Context {
         // Who says that it is an agent is one, and may say which.
         let agent = environment.text("SAFEPOINT_AGENT");
         let agent = agent.filter(|name| name != "1");
+        let root = pinned_root(&environment);
+        if let Some(root) = &root {
+            refuse_moved_root(root)?;
+            refuse_outside(root, &directory)?;
+        }
         let paths = Paths::find(&environment)?;
         let settings = Settings::load(&Sources {
             managed: MANAGED.as_ref(),
             store_flag: global.store.as_deref(),
             environment: &environment,
             paths: &paths,
-            workspace: &directory,
+            workspace: root.as_deref().unwrap_or(&directory),
         })?;
         Ok(Self {
             console: global.console(),
@@ -140,6 +149,7 @@ impl Context {
             settings,
             directory_is_named: global.directory.is_some(),
             directory,
+            root,
             store_given: global.store.clone(),
             yes: global.yes,
             agent,
@@ -180,6 +190,7 @@ impl Context {
             served: Some(served),
             // Exactly there: nothing is looked for above or elsewhere.
             directory_is_named: true,
+            root: None,
             // Nobody is there to be asked.
             yes: false,
             ..context
@@ -211,8 +222,40 @@ impl Context {
             });
         }
         directory.clone_into(&mut self.directory);
+        self.root = None;
         self.settings = self.settings_now()?;
         Ok(())
+    }
+
+    /// Works in this workspace from now on, under the settings that apply there. It is known,
+    /// and nothing is searched for: whoever works there can take away what marks it, or put a
+    /// link in its place.
+    pub(crate) fn pin_root(&mut self, root: &Path) -> Result<(), CliError> {
+        refuse_moved_root(root)?;
+        if refuse_outside(root, &self.directory).is_err() {
+            root.clone_into(&mut self.directory);
+        }
+        self.root = Some(root.to_owned());
+        self.settings = self.settings_now()?;
+        Ok(())
+    }
+
+    /// Whether the workspace is known, and is not looked for.
+    pub(crate) fn is_root_pinned(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// Refuses a place that is not in the workspace, where that is pinned.
+    pub(crate) fn refuse_outside_root(&self, place: &Path) -> Result<(), CliError> {
+        match &self.root {
+            Some(root) => refuse_outside(root, place),
+            None => Ok(()),
+        }
+    }
+
+    /// Where settings and rules are looked for, from there upwards.
+    fn rules_place(&self) -> &Path {
+        self.root.as_deref().unwrap_or(&self.directory)
     }
 
     /// The settings as they are in their files by now.
@@ -222,7 +265,7 @@ impl Context {
             store_flag: self.store_given.as_deref(),
             environment: &self.environment,
             paths: &self.paths,
-            workspace: &self.directory,
+            workspace: self.rules_place(),
         })
     }
 
@@ -275,6 +318,59 @@ impl Context {
             .take(100)
             .collect();
         named_actor(&format!("user:{name}"))
+    }
+}
+
+/// The workspace that this program has set for what it runs for an agent. Anybody can set a
+/// variable; that this program has started us, nobody can.
+fn pinned_root(environment: &Environment) -> Option<PathBuf> {
+    let root = environment.path(PINNED_ROOT)?;
+    is_started_by_us(environment).then_some(root)
+}
+
+/// Whether this program has started us for an agent. A variable alone does not tell: an agent
+/// sets what it likes.
+pub(crate) fn is_started_by_us(environment: &Environment) -> bool {
+    let file = |process: &str| std::fs::metadata(format!("/proc/{process}/exe")).ok();
+    let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| {
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    };
+    // The process that waits for us runs this program too.
+    let place = 1 + usize::from(crate::detach::is_child());
+    let ancestors = safepoint_fence::ancestors(std::process::id());
+    let above = ancestors.get(place).map(|process| process.pid.to_string());
+    let ours = file("self").zip(above.and_then(|process| file(&process)));
+    environment.path("SAFEPOINT_AGENT").is_some()
+        && ours.is_some_and(|(one, other)| same(&one, &other))
+}
+
+/// Refuses a workspace that is not a directory at its own path any more.
+fn refuse_moved_root(root: &Path) -> Result<(), CliError> {
+    let is_there = root.is_dir();
+    match is_there && std::fs::canonicalize(root).is_ok_and(|real| real == root) {
+        true => Ok(()),
+        false if is_there => Err(CliError::Invalid {
+            message: format!("`{}` is a link by now", root.display()),
+            suggestion: "the workspace is the directory that was there when the session began",
+        }),
+        false => Err(CliError::NotFound {
+            what: "directory",
+            name: root.display().to_string(),
+        }),
+    }
+}
+
+fn refuse_outside(root: &Path, place: &Path) -> Result<(), CliError> {
+    match real_path(place).starts_with(root) {
+        true => Ok(()),
+        false => Err(CliError::Invalid {
+            message: format!(
+                "this agent works in `{}`, and `{}` is not there",
+                root.display(),
+                place.display()
+            ),
+            suggestion: "call it from inside the workspace",
+        }),
     }
 }
 

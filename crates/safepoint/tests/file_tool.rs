@@ -237,3 +237,101 @@ fn fe_05_a_write_that_does_not_stand_where_it_should_is_told() {
     assert!(!told.stdout.contains("does not"), "{told:?}");
     passes(&second.before("t-3", "Write", write_input(&path, "three")));
 }
+
+#[test]
+fn fe_05_a_program_of_a_workspace_in_this_one_moves_nothing_either() {
+    // Without rules of its own: those of a workspace in another one are asked about first.
+    let env = bare();
+    let claude = Claude::new(&env);
+    env.write("project/a", "");
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let project = env.project();
+    let sub = project.join("sub");
+    fs::create_dir_all(sub.join("d")).unwrap();
+    symlink(outside.path(), sub.join("l")).unwrap();
+    env.write("project/sub/exchange.py", EXCHANGE);
+    // A person has a workspace there, and something runs in it.
+    let words = [
+        "-C",
+        "sub",
+        "exec",
+        "--no-tui",
+        "--",
+        "python3",
+        "exchange.py",
+    ];
+    let mut command = env.command(&words);
+    let null = || Stdio::null();
+    command.stdin(null()).stdout(null()).stderr(null());
+    let mut background = command.spawn().unwrap();
+    let place = sub.join("d");
+    let is_link = || place.symlink_metadata().is_ok_and(|it| it.is_symlink());
+    // A control: it does exchange them.
+    while !is_link() {
+        assert!(background.try_wait().unwrap().is_none(), "it runs");
+    }
+    while is_link() {}
+    let mut written = 0;
+    for round in 0..support::rounds(20) {
+        let path = place.join(format!("n{round}"));
+        let input = write_input(&path, "content");
+        let id = format!("t-{round}");
+        if !is_let_through(&claude.before(&id, "Write", input.clone())) {
+            continue;
+        }
+        for _ in 0..1000 {
+            assert!(!is_link(), "it stays what it was let through as");
+        }
+        fs::write(&path, "content").unwrap();
+        written += 1;
+        passes(&claude.after(&id, "Write", input));
+        assert_eq!(open_names(outside.path()), 0, "in round {round}");
+    }
+    fs::write(sub.join("over"), "").unwrap();
+    background.wait().unwrap();
+    assert!(written > 0);
+    assert_eq!(open_names(outside.path()), 0);
+}
+
+#[test]
+fn fe_05_a_path_over_a_link_of_the_kernel_is_refused() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let project = env.project();
+    let mut sleeper = Command::new("sleep")
+        .arg("600")
+        .current_dir(project.join("src"))
+        .spawn()
+        .unwrap();
+    let process = format!("/proc/{}", sleeper.id());
+    let real = project.canonicalize().unwrap();
+    let links = [
+        ("cwd", format!("{process}/cwd")),
+        ("own", "/proc/self/cwd".to_owned()),
+        ("root", format!("{process}/root{}", real.display())),
+        ("later", "/proc/999999999/cwd".to_owned()),
+        ("twice", "cwd".to_owned()),
+    ];
+    for (name, target) in &links {
+        symlink(target, project.join(name)).unwrap();
+    }
+    let mut paths: Vec<_> = links.iter().map(|(name, _)| project.join(name)).collect();
+    paths.extend([
+        format!("{process}/cwd").into(),
+        format!("{process}/root{}", real.display()).into(),
+        project.join("nothing/../cwd"),
+        project.join("cwd/../cwd"),
+    ]);
+    for (number, directory) in paths.iter().enumerate() {
+        let id = format!("t-{number}");
+        let input = write_input(&directory.join("n"), "x");
+        let told = denied(&claude.before(&id, "Write", input));
+        assert!(told.contains("/proc"), "{}: {told}", directory.display());
+    }
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    // A control: a link that is a name like others.
+    symlink("src", project.join("plain")).unwrap();
+    let input = write_input(&project.join("plain/n"), "x");
+    passes(&claude.before("t-99", "Write", input));
+}

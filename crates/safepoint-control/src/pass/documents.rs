@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint_authority::{
-    Envelope, Executable, Hold, HoldState, NamedPath, Operator, Permit, PermitState, Trust,
+    Directory, Envelope, Executable, Hold, HoldState, NamedPath, Operator, Permit, PermitState,
+    Trust,
 };
 use safepoint_model::{ActionId, Digest, HoldId, PermitId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -252,6 +253,9 @@ pub(crate) struct Running {
     /// The shell line, as it was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) line: Option<String>,
+    /// The directory for which that line was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<Directory>,
     /// Whether that line is run by its client as it is, and not behind the fence: there is none,
     /// or it was approved and no fence lets it happen.
     #[serde(default)]

@@ -1,17 +1,21 @@
 //! A client's own file tool: it acts outside the fence, by a path, in the client's process.
 //!
 //! What is let through is a path as it was seen. So that it still leads there when the tool uses
-//! it, no name moves behind a fence of this workspace from a last look before the tool to its end
-//! ([`Freeze`]); and afterwards it is looked where the write went. Descriptors that are open
-//! already do not matter: they lead nowhere. What is held back is what makes a path lead
-//! elsewhere; contents may be written all the while.
+//! it, no name moves behind a fence that can write there, whichever workspace it is of, from a
+//! last look before the tool to its end ([`Freeze`]); and afterwards it is looked where the write
+//! went. Descriptors that are open already do not matter: they lead nowhere. What is held back is
+//! what makes a path lead elsewhere; contents may be written all the while. Links of the kernel,
+//! such as that to the working directory of a process, lead elsewhere without a name that moves:
+//! a path over one is refused.
 //!
 //! A client that `safepoint run` keeps is behind the fence itself, and needs none of this.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use safepoint_authority::{DenialCode, NamedPath, Role, Touch, Where};
-use safepoint_fence::{Freeze, Frozen};
+use safepoint_fence::{Freeze, FreezeScope, Frozen};
 use safepoint_model::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,7 +23,7 @@ use serde_json::{Value, json};
 use super::cover::is_change;
 use super::documents::Running;
 use super::proposal::CallKind;
-use super::{Bench, Leave, Passage, Proposal, Standing, Visitor};
+use super::{Act, Bench, Leave, Passage, Proposal, Standing, Visitor};
 use crate::{ControlError, kept, world};
 
 /// Larger files are not searched for what was written.
@@ -46,11 +50,10 @@ pub struct StrayWrite {
     pub why: String,
 }
 
-/// Where freezes of a workspace are asked for, in the directory of what sessions share.
-pub fn freezer_of(registry: &Path, root: &Path) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    let digest = Digest::of_parts(&[b"safepoint/freezer/v1", root.as_os_str().as_bytes()]);
-    registry.join("freezes").join(digest.to_string())
+/// Where freezes are asked for, in the directory of what sessions share. A workspace can lie in
+/// another one, so all of them have one place.
+pub fn freezer_of(registry: &Path) -> PathBuf {
+    registry.join("freezes")
 }
 
 impl Passage<'_> {
@@ -64,6 +67,41 @@ impl Passage<'_> {
         let name = Digest::of_parts(&parts.map(|part| part.as_bytes()));
         let directory = supervision.freezer.as_deref()?;
         Some(Freeze::new(directory, &name.to_string()))
+    }
+
+    /// What must not move for a call of a file tool.
+    fn freeze_scope(&self, proposal: &Proposal, leave: &Leave, visitor: &Visitor) -> FreezeScope {
+        let named = exact_paths(&proposal.act).map(Path::to_owned);
+        let real = leave
+            .canonical
+            .paths
+            .iter()
+            .map(|it| PathBuf::from(&it.path));
+        let places = [self.workspace.root.clone()].into_iter();
+        FreezeScope {
+            places: places.chain(named).chain(real).collect(),
+            keeper: Some(visitor.process),
+        }
+    }
+
+    /// A client that goes on with another call may never tell the end of one before. What is
+    /// frozen for that stays so for a short time only.
+    pub(super) fn let_earlier_freezes_expire(&self, visitor: &Visitor) -> Result<(), ControlError> {
+        let earlier = |running: &Running| {
+            let other = running.visitor.as_ref()?;
+            let is_of_client = other.client == visitor.client
+                && other.session == visitor.session
+                && other.agent == visitor.agent;
+            let is_earlier = is_of_client && other.call != visitor.call;
+            is_earlier.then(|| self.freeze_of(other)).flatten()
+        };
+        for freeze in self.open_here()?.iter().filter_map(earlier) {
+            freeze.let_expire().map_err(|error| ControlError::File {
+                path: self.workspace.root.clone(),
+                error,
+            })?;
+        }
+        Ok(())
     }
 
     /// Lets names move again that the call of a file tool relied on.
@@ -80,11 +118,13 @@ impl Passage<'_> {
         proposal: &Proposal,
         leave: &Leave,
     ) -> Result<Option<(DenialCode, String)>, ControlError> {
-        let freeze = proposal.visitor.as_ref().and_then(|it| self.freeze_of(it));
-        let Some(freeze) = freeze else {
+        let visitor = proposal.visitor.as_ref();
+        let freeze = visitor.and_then(|it| Some((it, self.freeze_of(it)?)));
+        let Some((visitor, freeze)) = freeze else {
             return Ok(None);
         };
-        let found = match freeze.begin() {
+        let scope = self.freeze_scope(proposal, leave, visitor);
+        let found = match freeze.begin(&scope) {
             Ok(Frozen::Yes) => self.moved_target(proposal, leave),
             Ok(Frozen::NoAnswer) => Ok(Some(
                 "a program that this workspace still runs keeps moving files: nobody can tell where the path leads when it is written".to_owned(),
@@ -216,6 +256,81 @@ pub(super) fn targets_of(visitor: Option<&Visitor>, named: &[NamedPath]) -> Vec<
         true => changed.cloned().collect(),
         false => Vec::new(),
     }
+}
+
+/// The paths that a tool is given.
+fn exact_paths(act: &Act) -> impl Iterator<Item = &Path> {
+    let deeds = match act {
+        Act::Tool { understood, .. } => understood.deeds.as_slice(),
+        Act::Command(_) | Act::Agent(_) | Act::Change { .. } => &[],
+    };
+    let touches = deeds.iter().flat_map(|deed| &deed.touches);
+    touches.filter_map(|touch| match &touch.place {
+        Where::Exact(path) => Some(path.as_path()),
+        Where::Below(_) | Where::Unknown(_) => None,
+    })
+}
+
+/// Refuses a file tool's path that leads over a link of the kernel, such as `/proc/PID/cwd`: what
+/// that leads to changes without a name that moves, and is another for whoever follows it.
+pub(super) fn refuse_kernel_links(proposal: &Proposal) -> Result<(), ControlError> {
+    let is_file_tool = |it: &Visitor| it.kind == CallKind::Files;
+    if !proposal.visitor.as_ref().is_some_and(is_file_tool) {
+        return Ok(());
+    }
+    for path in exact_paths(&proposal.act) {
+        if leads_over_kernel_link(path)? || leads_over_kernel_link(&lexical(path))? {
+            return Err(ControlError::Proposal {
+                reason: format!(
+                    "`{}` leads over a link in `/proc`, or one that leads nowhere yet, and where that leads can change at any time: name the file by its own path",
+                    path.display()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A path as programs write it that take `..` apart by words.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+fn leads_over_kernel_link(path: &Path) -> Result<bool, ControlError> {
+    // What is not there yet is made in the nearest directory that is.
+    for above in path.ancestors() {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        match openat2(
+            CWD,
+            above,
+            flags,
+            Mode::empty(),
+            ResolveFlags::NO_MAGICLINKS,
+        ) {
+            Ok(_) => return Ok(false),
+            Err(Errno::LOOP) => return Ok(true),
+            // A link to a process that is still to come. Of the last name the judgement takes care.
+            Err(Errno::NOENT) if above != path && above.is_symlink() => return Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            // A kernel without this call has no fence either, and nothing is frozen.
+            Err(Errno::NOSYS) => return Ok(false),
+            Err(error) => {
+                return Err(ControlError::File {
+                    path: path.to_owned(),
+                    error: error.into(),
+                });
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Whether one of these texts stands in a file. Clients may write other line ends.

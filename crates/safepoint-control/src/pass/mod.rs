@@ -83,7 +83,7 @@ pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use late::{LateWork, LeftRunning};
 pub use outside_use::OutsideUse;
-pub use perform::{ClaimedLine, PerformedLine, ShellLine};
+pub use perform::{ClaimedLine, LinePlace, PerformedLine, ShellLine};
 pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor};
 pub use recover::{CutOff, this_process};
 pub use request::Requested;
@@ -102,6 +102,7 @@ use crate::{AtlasFile, Control, ControlError};
 use bench::Under;
 use confine::{Approved, runs_unfenced};
 use cover::Net;
+use file_tool::refuse_kernel_links;
 use see::{Seen, errand};
 
 /// The fault points of the passage, in the order in which a command passes them.
@@ -247,6 +248,10 @@ impl Passage<'_> {
     fn ask_once(&self, proposal: &Proposal) -> Result<Answer, ControlError> {
         // What was cut off is told before anything new begins.
         self.recover()?;
+        if let Some(visitor) = &proposal.visitor {
+            self.let_earlier_freezes_expire(visitor)?;
+            refuse_kernel_links(proposal)?;
+        }
         fault::point("pass.begun");
 
         // 1. Canonicalize: what exactly is this, and what would it touch?

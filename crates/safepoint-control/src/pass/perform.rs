@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,6 +35,18 @@ pub struct ShellLine<'a> {
     pub text: &'a OsStr,
     /// The variable of ours that is not handed on.
     pub without: &'a str,
+    /// Where it may be run.
+    pub place: LinePlace,
+}
+
+/// In which directory a line may be run. It runs where this process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinePlace {
+    /// Only in the one for which it was judged.
+    AsJudged,
+    /// In any other too, as long as that changes nothing in what it may reach: behind the fence.
+    /// Clients that keep the directory of their shell fall back to another where it is gone.
+    AnyBehindFence,
 }
 
 /// A line that a client was given leave for, and that this process has taken: nobody else runs
@@ -80,9 +93,38 @@ impl ClaimedLine {
     pub fn is_unfenced(&self) -> bool {
         self.running.is_unfenced
     }
+
+    /// Refuses to go on in another directory than the one for which it was judged.
+    pub fn refuse_elsewhere(&self) -> std::io::Result<()> {
+        refuse_elsewhere(&self.running)
+    }
+}
+
+/// Lines that were let through by an earlier version do not say where.
+fn refuse_elsewhere(running: &Running) -> std::io::Result<()> {
+    let Some(judged) = &running.directory else {
+        return Ok(());
+    };
+    let here = std::fs::metadata(".")?;
+    match (here.dev(), here.ino()) == (judged.identity.device, judged.identity.inode) {
+        true => Ok(()),
+        false => Err(std::io::Error::other(format!(
+            "it was let through for `{}`, and this is another directory",
+            judged.path
+        ))),
+    }
 }
 
 impl Control {
+    /// The workspace of a line that was let through under this action.
+    pub fn workspace_of_line(&self, action: &ActionId) -> Result<PathBuf, ControlError> {
+        let store = self.trail.store();
+        let running: Option<Running> = store.read(|sql| kept::get(sql, action.as_str()))?;
+        let running = running.filter(|it| it.line.is_some() && it.is_here());
+        let running = running.ok_or_else(|| refused("no such action was let through"))?;
+        Ok(PathBuf::from(running.workspace))
+    }
+
     /// Takes the line that was let through under this action, to run it. That is done once.
     pub fn claim_line(&self, action: &ActionId, line: &str) -> Result<ClaimedLine, ControlError> {
         self.trail.write(Durability::Sync, |writing| {
@@ -165,7 +207,11 @@ impl Passage<'_> {
         let command = shell_command(line, &running.session_id, action, broker);
         let fence = self
             .fence_around(&running)
-            .map(|fence| fence.map(|fence| with_socket(fence, broker)));
+            .map(|fence| fence.map(|fence| with_socket(fence, broker)))
+            .and_then(|fence| match (line.place, &fence) {
+                (LinePlace::AnyBehindFence, Some(_)) => Ok(fence),
+                _ => refuse_elsewhere(&running).map(|()| fence),
+            });
         fault::point("pass.started");
         let started = fence.and_then(|fence| match fence {
             Some(fence) => self.start_supervised(

@@ -176,6 +176,19 @@ impl Passage<'_> {
                 paths.extend(pushed.paths.iter().cloned());
             }
         }
+        // The kernel holds words to what they say; without it they are no proof.
+        let starts = matches!(proposal.act, Act::Command(_) | Act::Agent(_))
+            || matches!(
+                proposal.act,
+                Act::Change {
+                    programs: StartsPrograms::Yes,
+                    ..
+                }
+            );
+        if starts && !self.has_fence() && !deeds.iter().any(cover::runs_anything) {
+            deeds.push(unfenced_program());
+            named.push(Vec::new());
+        }
         // The line was judged by its words; here links are resolved.
         for deed in self.reaches(named.iter().flatten()) {
             deeds.push(deed);
@@ -508,6 +521,20 @@ pub(super) fn interpreters_of<'a>(
         }
     }
     Ok(all)
+}
+
+/// A program without a fence: settings, variables and files that it reads can make it do anything,
+/// whatever it is called for.
+fn unfenced_program() -> Deed {
+    Deed {
+        action: "process.exec".to_owned(),
+        effects: BTreeSet::from([SideEffect::Exec]),
+        risk: Risk::Medium,
+        undo: Undo::Workspace,
+        touches: Vec::new(),
+        hosts: BTreeSet::new(),
+        because: "without a fence a program can do anything, whatever its words say".to_owned(),
+    }
 }
 
 /// A program that the table knows to do nothing, such as `true`.

@@ -484,6 +484,10 @@ impl Running {
             visitor: visitor.cloned(),
             claims: form.claims.clone(),
             line: None,
+            directory: form
+                .shell_line
+                .as_ref()
+                .map(|_| form.canonical.directory.clone()),
             is_unfenced: false,
             grant: OutsideGrant::default(),
             performer: None,

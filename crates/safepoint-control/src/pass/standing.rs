@@ -29,6 +29,30 @@ impl Control {
         let home: Option<Home> = self.trail.store().read(|sql| kept::get(sql, &id))?;
         Ok(home.map(|home| PathBuf::from(home.workspace)))
     }
+
+    /// The nearest directory from `start` upwards, and below `above`, in which a client has worked
+    /// before.
+    pub fn visited_below(
+        &self,
+        above: &Path,
+        start: &Path,
+    ) -> Result<Option<PathBuf>, ControlError> {
+        let between = start.ancestors().take_while(|path| *path != above);
+        for path in between.filter(|path| path.starts_with(above)) {
+            let Some(name) = path.to_str() else { continue };
+            let id = last_visit_id(name);
+            let place: Option<Place> = self.trail.store().read(|sql| kept::get(sql, &id))?;
+            if place.is_some() {
+                return Ok(Some(path.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What names the session of the last client that was new in a directory.
+fn last_visit_id(place: &str) -> String {
+    format!("client:{place}")
 }
 
 /// A session that is only looked at.
@@ -155,7 +179,7 @@ impl Bench<'_> {
 
     /// What names the session of the last client that was new here.
     fn last_visit(&self) -> String {
-        format!("client:{}", self.place_name(&self.root))
+        last_visit_id(&self.place_name(&self.root))
     }
 
     /// Begins a session for an agent that is started now.

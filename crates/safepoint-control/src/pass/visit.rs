@@ -316,7 +316,7 @@ impl Passage<'_> {
     }
 
     /// What is going on in this workspace, the oldest first.
-    fn open_here(&self) -> Result<Vec<Running>, ControlError> {
+    pub(super) fn open_here(&self) -> Result<Vec<Running>, ControlError> {
         let here = crate::world::text(&self.workspace.root)?;
         let store = self.control.trail.store();
         store.read(|sql| kept::open_if(sql, |it: &Running| it.is_here() && it.workspace == here))

@@ -9,6 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,8 +20,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::FreezeScope;
 use crate::freeze::{
-    Ends, FREEZE, MAX_FREEZE, TREE, create_directory, drain, make_pipe, names, open_pipe, remove,
+    Ends, FREEZE, MAX_FREEZE, MAX_UNATTENDED_FREEZE, TREE, create_directory, drain, make_open_pipe,
+    names, open_pipe, remove_pipe, scope_of, write_scope,
 };
 
 /// How often a freezer looks whether a freeze has ended.
@@ -43,6 +46,8 @@ static COUNTER: AtomicU32 = AtomicU32::new(0);
 pub(super) struct Freezer {
     /// Where freezes are asked for, if this process hears of them.
     directory: Option<PathBuf>,
+    /// Where the tree can move names.
+    writable: Vec<PathBuf>,
     shared: Arc<Shared>,
     /// Made with the first call that moves a name.
     watcher: OnceLock<Result<Watcher, Errno>>,
@@ -76,9 +81,10 @@ pub(super) enum Passing {
 }
 
 impl Freezer {
-    pub(super) fn new(directory: Option<PathBuf>) -> Self {
+    pub(super) fn new(directory: Option<PathBuf>, writable: Vec<PathBuf>) -> Self {
         Self {
             directory,
+            writable,
             shared: Arc::default(),
             watcher: OnceLock::new(),
         }
@@ -123,7 +129,7 @@ impl Freezer {
             return Ok(());
         };
         let start = || {
-            Watcher::start(directory, &self.shared)
+            Watcher::start(directory, self.writable.clone(), &self.shared)
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
         };
         match self.watcher.get_or_init(start) {
@@ -209,18 +215,27 @@ fn is_gone(error: &std::io::Error) -> bool {
 }
 
 impl Watcher {
-    fn start(directory: &Path, shared: &Arc<Shared>) -> std::io::Result<Self> {
+    fn start(
+        directory: &Path,
+        writable: Vec<PathBuf>,
+        shared: &Arc<Shared>,
+    ) -> std::io::Result<Self> {
         create_directory(directory)?;
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{TREE}{}-{number}", std::process::id());
-        let path = directory.join(&name);
         // Whoever had this name before is gone.
-        remove(&path);
-        make_pipe(&path)?;
-        let pipe = open_pipe(&path, Ends::Both)?;
+        remove_pipe(directory, &name);
+        let scope = FreezeScope {
+            places: writable.clone(),
+            keeper: None,
+        };
+        write_scope(directory, &name, &scope)?;
+        let pipe = make_open_pipe(directory, &name)?;
         let (wake, woken) = UnixStream::pair()?;
         let mut listening = Listening {
             directory: directory.to_owned(),
+            writable,
+            known: BTreeSet::new(),
             name,
             pipe,
             woken,
@@ -238,6 +253,9 @@ impl Watcher {
 /// What the watcher's thread has.
 struct Listening {
     directory: PathBuf,
+    writable: Vec<PathBuf>,
+    /// The freezes that were there at the last look.
+    known: BTreeSet<KnownFreeze>,
     name: String,
     pipe: File,
     woken: UnixStream,
@@ -274,47 +292,67 @@ impl Listening {
     /// Looks which freezes there are, and answers those that are new.
     fn look(&mut self) {
         let now = self.standing();
-        let new: Vec<String> = {
+        let new: Vec<KnownFreeze> = now.difference(&self.known).cloned().collect();
+        let held = |freeze: &&KnownFreeze| freeze.concerns_us;
+        {
             let mut state = self.shared.lock();
-            let new = now.difference(&state.frozen).cloned().collect();
-            state.frozen = now;
+            state.frozen = now.iter().filter(held).map(|it| it.name.clone()).collect();
             if state.frozen.is_empty() {
                 self.shared.thawed.notify_all();
             }
-            new
-        };
-        if !new.is_empty() && self.shared.settle() {
-            for name in new {
-                let path = self.directory.join(name);
-                // Whoever has asked may be gone.
-                if let Ok(mut pipe) = open_pipe(&path, Ends::Writing) {
-                    let _ = pipe.write_all(format!("{}\n", self.name).as_bytes());
-                }
+        }
+        self.known = now;
+        let is_settled = !new.iter().any(|it| it.concerns_us) || self.shared.settle();
+        for freeze in new {
+            if freeze.concerns_us && !is_settled {
+                continue;
+            }
+            let path = self.directory.join(freeze.name);
+            // Whoever has asked may be gone.
+            if let Ok(mut pipe) = open_pipe(&path, Ends::Writing) {
+                let _ = pipe.write_all(format!("{}\n", self.name).as_bytes());
             }
         }
     }
 
     /// Freezes that have not ended. Those that have lasted too long are taken away.
-    fn standing(&self) -> BTreeSet<String> {
+    fn standing(&self) -> BTreeSet<KnownFreeze> {
         let mut standing = BTreeSet::new();
         for name in names(&self.directory, FREEZE).unwrap_or_default() {
             let path = self.directory.join(&name);
             let Ok(metadata) = path.symlink_metadata() else {
                 continue;
             };
+            let scope = scope_of(&self.directory, &name);
             let age = metadata.modified().ok().and_then(|it| it.elapsed().ok());
             // One from the future is of now: the clock was put back.
-            match age.unwrap_or_default() > MAX_FREEZE {
-                true => remove(&path),
-                false => drop(standing.insert(name)),
+            let age = age.unwrap_or_default();
+            let is_attended = || scope.as_ref().is_some_and(FreezeScope::is_attended);
+            if age > MAX_FREEZE || (age > MAX_UNATTENDED_FREEZE && !is_attended()) {
+                remove_pipe(&self.directory, &name);
+                continue;
             }
+            standing.insert(KnownFreeze {
+                made: (metadata.ino(), metadata.mtime(), metadata.mtime_nsec()),
+                concerns_us: scope.is_none_or(|it| it.concerns(&self.writable)),
+                name,
+            });
         }
         standing
     }
 }
 
+/// One freeze. Another one under its name is another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct KnownFreeze {
+    name: String,
+    made: (u64, i64, i64),
+    /// Whether this tree can move a name of it.
+    concerns_us: bool,
+}
+
 impl Drop for Listening {
     fn drop(&mut self) {
-        remove(&self.directory.join(&self.name));
+        remove_pipe(&self.directory, &self.name);
     }
 }

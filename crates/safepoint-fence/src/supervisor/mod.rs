@@ -133,10 +133,10 @@ impl SupervisorThread {
                 };
                 let desk = Desk {
                     listener,
-                    places,
                     directories: DirectoryCache::default(),
                     threads: ThreadCache::default(),
-                    freezer: Freezer::new(supervision.freezer.clone()),
+                    freezer: Freezer::new(supervision.freezer.clone(), places.writable.clone()),
+                    places,
                     closer,
                     own_streams,
                     reach: Reach::new(supervision, lookup, Arc::clone(&seen)),

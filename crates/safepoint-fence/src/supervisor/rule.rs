@@ -29,8 +29,8 @@ pub struct Supervision {
     /// has started can be reached by the next. Created with mode 0700 if missing.
     /// Nothing behind the fence may write there: it must not be writable, or be hidden.
     pub registry: PathBuf,
-    /// Where a [`Freeze`](crate::Freeze) of the workspace is asked for. Likewise. `None` where this
-    /// process cannot hear of one: then what moves names goes on during a freeze.
+    /// Where a [`Freeze`](crate::Freeze) is asked for: one place for all of a user. Likewise. `None`
+    /// where this process cannot hear of one: then what moves names goes on during a freeze.
     pub freezer: Option<PathBuf>,
     /// Where the paths that are written are kept while the tree runs, for whoever has to say what
     /// it did after this process was killed. Made with the first path.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use safepoint_fence::{Freeze, Frozen, Gate};
+use safepoint_fence::{Freeze, FreezeScope, Frozen, Gate};
 
 use super::Room;
 
@@ -18,6 +18,14 @@ open("ready", "w").close()
 while os.path.exists("ready") and not os.path.exists("over"):
     libc.renameat2(-100, b"a", -100, b"b", 2)
 "#;
+
+/// The names of the workspace must not move.
+fn of_room(room: &Room) -> FreezeScope {
+    FreezeScope {
+        places: vec![room.path("work").canonicalize().unwrap()],
+        keeper: None,
+    }
+}
 
 fn is_link(path: &Path) -> bool {
     path.symlink_metadata().unwrap().is_symlink()
@@ -47,13 +55,15 @@ fn fe_05_what_moves_names_waits_while_there_is_a_freeze() {
             looks += 1;
             assert!(looks < 100_000, "nothing moves in round {round}");
         }
-        let freeze = Freeze::new(
-            room.supervision.freezer.as_deref().unwrap(),
-            &format!("f{round}"),
+        let freezer = room.supervision.freezer.as_deref().unwrap();
+        let freeze = Freeze::new(freezer, &format!("f{round}"));
+        let other = Freeze::new(freezer, "other");
+        assert_eq!(freeze.begin(&of_room(&room)).unwrap(), Frozen::Yes);
+        assert_eq!(
+            other.begin(&of_room(&room)).unwrap(),
+            Frozen::Yes,
+            "another one beside it"
         );
-        let other = Freeze::new(room.supervision.freezer.as_deref().unwrap(), "other");
-        assert_eq!(freeze.begin().unwrap(), Frozen::Yes);
-        assert_eq!(other.begin().unwrap(), Frozen::Yes, "another one beside it");
         assert!(stays(&place, 2000), "{}", is_link(&place));
         other.end();
         assert!(stays(&place, 2000), "the first one stands");
@@ -70,7 +80,11 @@ fn fe_05_a_freeze_of_the_dead_holds_nobody() {
     let room = Room::new();
     let freezer = room.supervision.freezer.as_deref().unwrap();
     let freeze = Freeze::new(freezer, "left");
-    assert_eq!(freeze.begin().unwrap(), Frozen::Yes, "nobody is there");
+    assert_eq!(
+        freeze.begin(&of_room(&room)).unwrap(),
+        Frozen::Yes,
+        "nobody is there"
+    );
     let old = std::time::UNIX_EPOCH;
     let left = freezer.join("freeze-left");
     let times = rustix::fs::Timestamps {
@@ -91,7 +105,7 @@ fn fe_05_a_freeze_of_the_dead_holds_nobody() {
     assert!(room.path("work/b").exists());
     assert!(!left.exists());
     // A control: one that stands holds it.
-    freeze.begin().unwrap();
+    freeze.begin(&of_room(&room)).unwrap();
     let command = room.command("sh", &["-c", "mkdir c && mv c d"]);
     let gate = Arc::clone(&room.gate) as Arc<dyn Gate>;
     let started = room.fence().spawn_asking(command, gate).unwrap();
@@ -103,7 +117,7 @@ fn fe_05_a_freeze_of_the_dead_holds_nobody() {
     assert!(started.child.wait_with_output().unwrap().status.success());
     assert!(room.path("work/d").exists());
     // A supervisor that has ended leaves nothing that anybody would wait for.
-    assert_eq!(freeze.begin().unwrap(), Frozen::Yes);
+    assert_eq!(freeze.begin(&of_room(&room)).unwrap(), Frozen::Yes);
     freeze.end();
 }
 
@@ -128,8 +142,105 @@ while not os.path.exists("over"): pass
         std::thread::yield_now();
     }
     let freeze = Freeze::new(room.supervision.freezer.as_deref().unwrap(), "f");
-    assert_eq!(freeze.begin().unwrap(), Frozen::Yes);
+    assert_eq!(freeze.begin(&of_room(&room)).unwrap(), Frozen::Yes);
     freeze.end();
     fs::write(room.path("work/over"), "").unwrap();
     assert!(started.child.wait_with_output().unwrap().status.success());
+}
+
+/// Makes the freeze look as if it had been asked for so long ago.
+fn age(freezer: &Path, name: &str, seconds: u64) {
+    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
+    let since = then.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let time = rustix::fs::Timespec {
+        tv_sec: since.as_secs().try_into().unwrap(),
+        tv_nsec: 0,
+    };
+    let times = rustix::fs::Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    let flags = rustix::fs::AtFlags::empty();
+    let path = freezer.join(format!("freeze-{name}"));
+    rustix::fs::utimensat(rustix::fs::CWD, &path, &times, flags).unwrap();
+}
+
+#[test]
+fn fe_05_a_freeze_lasts_while_its_process_lives_and_nobody_goes_on() {
+    let room = Room::new();
+    let freezer = &room.supervision.freezer;
+    let moves = || {
+        room.run(room.command("sh", &["-c", "rm -rf a b; mkdir a && mv a b"]))
+            .succeeded();
+    };
+    let own = safepoint_fence::Process::look(std::process::id()).unwrap();
+    let attended = FreezeScope {
+        keeper: Some((own.pid, own.started)),
+        ..of_room(&room)
+    };
+    // One whose process has ended, or is another by now, ends by itself.
+    let gone = FreezeScope {
+        keeper: Some((own.pid, own.started + 1)),
+        ..of_room(&room)
+    };
+    let freeze = Freeze::new(freezer, "f");
+    assert_eq!(freeze.begin(&gone).unwrap(), Frozen::Yes);
+    age(freezer, "f", 60);
+    moves();
+    // One whose process lives stands, until that goes on with something else.
+    assert_eq!(freeze.begin(&attended).unwrap(), Frozen::Yes);
+    age(freezer, "f", 60);
+    let command = room.command("sh", &["-c", "mkdir c && mv c d"]);
+    let gate = Arc::clone(&room.gate) as Arc<dyn Gate>;
+    let started = room.fence().spawn_asking(command, gate).unwrap();
+    while !room.path("work/c").exists() {
+        std::thread::yield_now();
+    }
+    assert!(stays(&room.path("work/c"), 20_000));
+    freeze.let_expire().unwrap();
+    assert!(started.child.wait_with_output().unwrap().status.success());
+    assert!(room.path("work/d").exists());
+    // But not for ever.
+    assert_eq!(freeze.begin(&attended).unwrap(), Frozen::Yes);
+    age(freezer, "f", safepoint_fence::MAX_FREEZE.as_secs() + 60);
+    moves();
+}
+
+#[test]
+fn fe_05_a_freeze_holds_every_tree_that_can_move_one_of_its_names() {
+    let room = Room::new();
+    fs::create_dir_all(room.path("work/sub")).unwrap();
+    let work = room.path("work").canonicalize().unwrap();
+    let freeze = Freeze::new(&room.supervision.freezer, "f");
+    let begin = |place: &Path| {
+        let scope = FreezeScope {
+            places: vec![place.to_owned()],
+            keeper: None,
+        };
+        assert_eq!(freeze.begin(&scope).unwrap(), Frozen::Yes);
+    };
+    // Of a place in which it can write, and of one above that.
+    for (number, place) in [work.join("sub"), work.parent().unwrap().to_owned()]
+        .iter()
+        .enumerate()
+    {
+        begin(place);
+        let script = format!("mkdir c{number} && mv c{number} d{number}");
+        let command = room.command("sh", &["-c", &script]);
+        let gate = Arc::clone(&room.gate) as Arc<dyn Gate>;
+        let started = room.fence().spawn_asking(command, gate).unwrap();
+        let made = room.path(&format!("work/c{number}"));
+        while !made.exists() {
+            std::thread::yield_now();
+        }
+        assert!(stays(&made, 20_000));
+        freeze.end();
+        assert!(started.child.wait_with_output().unwrap().status.success());
+    }
+    // A control: a place where it cannot write is none of its business.
+    begin(Path::new("/nowhere/at/all"));
+    room.run(room.command("sh", &["-c", "mkdir e && mv e f"]))
+        .succeeded();
+    assert!(room.path("work/f").exists());
+    freeze.end();
 }

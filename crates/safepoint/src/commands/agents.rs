@@ -22,6 +22,13 @@ pub(crate) const KEPT_AGENT: &str = "1";
 /// The workspace that a client speaks of whose hooks are served for `run`.
 pub(crate) const HOOK_ROOT: &str = "SAFEPOINT_HOOK_ROOT";
 
+/// The directory that is the workspace, set by this program for what it runs for an agent: the
+/// agent can change what a search for it would find.
+pub(crate) const PINNED_ROOT: &str = "SAFEPOINT_ROOT";
+
+/// Runs a command without a fence, which is a person's to choose.
+const NO_FENCE: &str = "--no-fence";
+
 /// Set for what `run` serves to the agent that it keeps: sessions of the agent's client are its own.
 pub(crate) const KEPT_BY_RUN: &str = "SAFEPOINT_KEPT";
 
@@ -61,6 +68,8 @@ pub(crate) enum AgentRefusal {
     Command,
     /// One of its arguments names a file, a store or a session.
     Argument,
+    /// It asks for no fence.
+    Fence,
     /// It would work in another directory than the agent's workspace.
     Directory,
 }
@@ -76,6 +85,10 @@ impl AgentRefusal {
             Self::Argument => {
                 "error: this is not for agents: an argument names a file, a store, a session or other workspaces\n\
                  hint: give the value itself, or `-` and the value on standard input\n"
+            }
+            Self::Fence => {
+                "error: what an agent runs stays behind the fence\n\
+                 hint: leave out `--no-fence`; what is refused inside becomes a question to a person\n"
             }
             Self::Directory => {
                 "error: this is not for agents, or not in this place: it is outside the workspace\n\
@@ -102,6 +115,9 @@ pub(crate) fn check_agent_call(
         _ => return Err(AgentRefusal::Command),
     }
     let mut ours = words.iter().take_while(|word| *word != "--");
+    if ours.clone().any(|word| word == NO_FENCE) {
+        return Err(AgentRefusal::Fence);
+    }
     if ours.any(|word| reaches_out(&word.to_string_lossy())) || names_file(all()) {
         return Err(AgentRefusal::Argument);
     }
@@ -233,6 +249,13 @@ mod tests {
         ] {
             assert_eq!(checked(line), Err(AgentRefusal::Argument), "{line}");
         }
+        for line in [
+            "exec --no-fence -- git status",
+            "--json exec --timeout 1m --no-fence -- ls",
+        ] {
+            assert_eq!(checked(line), Err(AgentRefusal::Fence), "{line}");
+        }
+        assert_eq!(checked("exec -- printf --no-fence"), Ok(()));
         for line in ["-C / log", "-C /usr/../etc undo", "-C /nowhere undo"] {
             assert_eq!(checked(line), Err(AgentRefusal::Directory), "{line}");
         }

@@ -93,7 +93,7 @@ pub(crate) struct RehearsalReply {
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
-    let room = Room::open(context, &arguments.flags)?;
+    let room = Room::of_command(context, &arguments.flags)?;
     let json = context.console.mode != Mode::Text;
     // Under `--json` nobody types, and what is on our input is not the command's.
     let stdin = match json {

@@ -1,7 +1,6 @@
 //! What `exec`, `run` and `mutate` have in common: how a proposal is made, how a denial is told.
 
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use super::waiting::{self, Asked, Next, StopSignals};
 use super::{operator, tui};
 use crate::cli::Global;
 use crate::console::{BAD, FAINT, HINT, STRONG};
-use crate::context::{Context, MissingDirectory};
+use crate::context::{Context, MissingDirectory, is_started_by_us, real_path};
 use crate::error::CliError;
 use crate::far::Server;
 use crate::settings::{CheckpointMode, Reachable};
@@ -141,7 +140,7 @@ impl Room {
                 false => Some(fence(context, &workspace)),
             },
             workspace,
-            is_within: is_asked_by_our_own(context),
+            is_within: is_started_by_us(&context.environment),
             progress: Progress::default(),
             atlases,
             far,
@@ -158,13 +157,33 @@ impl Room {
         client: &str,
         session: &str,
     ) -> Result<Self, CliError> {
-        let room = Self::open(context, flags)?;
-        match room.control.home_of(client, session)? {
-            Some(home) if home != room.workspace.root => {
-                context.move_to(&home)?;
-                Self::open(context, flags)
+        if !context.is_root_pinned() {
+            let control = context.control()?;
+            let home = match control.home_of(client, session)? {
+                Some(home) => Some(home),
+                // Where a client has worked before stays a workspace without what marked it.
+                None => {
+                    let found = context.workspace()?.root;
+                    control.visited_below(&found, &real_path(&context.directory))?
+                }
+            };
+            if let Some(home) = home {
+                context.pin_root(&home)?;
             }
-            _ => Ok(room),
+        }
+        Self::open(context, flags)
+    }
+
+    /// That of a command that was typed. A person may do without a fence; an agent may not.
+    pub(crate) fn of_command(context: &mut Context, flags: &Flags) -> Result<Self, CliError> {
+        let room = Self::open(context, flags)?;
+        let is_agent = || Ok(operator::is_marked(context) || room.control.is_within_an_action()?);
+        match flags.no_fence && is_agent().map_err(CliError::Control)? {
+            true => Err(CliError::Invalid {
+                message: "what an agent runs stays behind the fence".into(),
+                suggestion: "leave out `--no-fence`; what is refused inside becomes a question to a person",
+            }),
+            false => Ok(room),
         }
     }
 
@@ -245,6 +264,7 @@ impl Room {
                 path: context.directory.clone(),
                 error,
             })?;
+        context.refuse_outside_root(&directory)?;
         let session = match &flags.session {
             // Whether there is such a session, the server says.
             Some(id) if self.far.is_some() => Some(id.parse().map_err(|_| CliError::Invalid {
@@ -305,22 +325,6 @@ fn read_atlases(named: &[PathBuf]) -> Result<Vec<AtlasFile>, CliError> {
     Ok(read.collect::<Result<_, _>>()?)
 }
 
-/// Whether `safepoint run` asks for the agent that it keeps behind a fence. A variable alone
-/// does not tell: an agent sets what it likes. That this very program has started us does.
-fn is_asked_by_our_own(context: &Context) -> bool {
-    let file = |process: &str| std::fs::metadata(format!("/proc/{process}/exe")).ok();
-    let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| {
-        (one.dev(), one.ino()) == (other.dev(), other.ino())
-    };
-    // The process that waits for us runs this program too.
-    let place = 1 + usize::from(crate::detach::is_child());
-    let ancestors = safepoint_fence::ancestors(std::process::id());
-    let above = ancestors.get(place).map(|process| process.pid.to_string());
-    let ours = file("self").zip(above.and_then(|process| file(&process)));
-    context.environment.path("SAFEPOINT_AGENT").is_some()
-        && ours.is_some_and(|(one, other)| same(&one, &other))
-}
-
 /// Where a command may write without asking: in the workspace, in temporary folders, in the
 /// caches of agents, and in those of tools that cannot be told of them.
 pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
@@ -343,7 +347,7 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
-        supervision: Some(supervision(context, &workspace.root)),
+        supervision: Some(supervision(context)),
     }
 }
 
@@ -379,7 +383,7 @@ fn own_cache(context: &Context) -> Option<PathBuf> {
 }
 
 /// What a command may reach without asking: what settings name. All else is closed.
-fn supervision(context: &Context, root: &Path) -> Supervision {
+fn supervision(context: &Context) -> Supervision {
     let Reachable {
         hosts,
         services,
@@ -394,7 +398,6 @@ fn supervision(context: &Context, root: &Path) -> Supervision {
         journal: None,
         freezer: Some(safepoint_control::pass::freezer_of(
             &context.paths.runtime.join(REGISTRY),
-            root,
         )),
         network: NetworkAccess::Closed,
     }
@@ -593,6 +596,7 @@ pub(crate) fn record_late(global: &Global, work: &LateWork) -> Result<(), CliErr
         Some(client) => Context::of_agent(global, work.workspace(), client)?,
         None => Context::new(global, MissingDirectory::Refuse)?,
     };
+    context.pin_root(work.workspace())?;
     let room = Room::open(&mut context, &Flags::of_hook(false))?;
     match room.workspace.root == work.workspace() {
         true => Ok(room.passage().record_late(work)?),

@@ -63,7 +63,7 @@ impl Context {
     /// Where the project's file lies, which may be above the workspace: a repository inside a
     /// project is judged by the project's rules.
     fn beside_project_file(&self) -> Result<PathBuf, CliError> {
-        let file = find_upwards(&self.directory, "safepoint.yaml");
+        let file = find_upwards(self.rules_place(), "safepoint.yaml");
         match file.as_deref().and_then(Path::parent) {
             Some(beside) => Ok(beside.to_owned()),
             None => Ok(self.workspace()?.root),
@@ -178,6 +178,9 @@ impl Context {
     }
 
     pub(super) fn workspace_root(&self) -> Result<PathBuf, CliError> {
+        if let Some(root) = &self.root {
+            return Ok(root.clone());
+        }
         let start = real_path(&self.directory);
         let is_missing = start.symlink_metadata().is_err();
         let known = match is_missing && self.served.is_none() {

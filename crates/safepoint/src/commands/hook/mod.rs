@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use safepoint_clients::{Client, Heard, Reply, answer, hear, settings};
-use safepoint_model::Span;
+use safepoint_model::{ActionId, SessionId, Span};
 
 pub(crate) use visit::session_of;
 
@@ -167,6 +167,18 @@ fn project(heard: &Heard) -> PathBuf {
     }
 }
 
+/// In whose name a line is run.
+enum PerformedName<'a> {
+    /// It was judged as this action.
+    Action(&'a ActionId),
+    /// It only calls us, in this session and workspace.
+    Session {
+        session: &'a SessionId,
+        root: &'a Path,
+        agent: Client,
+    },
+}
+
 impl Arguments {
     /// How long we may take, if an operator may take `wait`.
     fn patience(&self, wait: Duration) -> Duration {
@@ -177,13 +189,12 @@ impl Arguments {
     }
 
     /// The line that runs another one behind the fence, under the name of its action, or of its
-    /// session where it only calls us.
+    /// session, with the workspace, where it only calls us.
     fn performing(
         &self,
         context: &Context,
-        name: &str,
-        agent: Option<Client>,
         line: &str,
+        name: &PerformedName<'_>,
     ) -> Result<String, CliError> {
         let program = crate::world::this_program().map_err(|error| CliError::File {
             action: "find",
@@ -191,14 +202,21 @@ impl Arguments {
             error,
         })?;
         let mut words = Vec::new();
-        if let Some(agent) = agent {
+        if let PerformedName::Session { agent, .. } = name {
             words.extend(["env".to_owned(), format!("SAFEPOINT_AGENT={agent}")]);
         }
         words.push(quoted(&program.to_string_lossy()));
         if let Some(store) = &context.store_given {
             words.extend(["--store".to_owned(), quoted(store)]);
         }
-        words.extend(["perform".to_owned(), name.to_owned()]);
+        words.push("perform".to_owned());
+        match name {
+            PerformedName::Action(action) => words.push(action.to_string()),
+            PerformedName::Session { session, root, .. } => {
+                let root = quoted(&root.to_string_lossy());
+                words.extend([session.to_string(), "--root".to_owned(), root]);
+            }
+        }
         replacement::of_line(&words.join(" "), line)
     }
 }

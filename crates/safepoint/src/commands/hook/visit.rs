@@ -1,6 +1,6 @@
 //! One event of a client, and what follows from it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use safepoint_authority::DenialCode;
@@ -15,7 +15,7 @@ use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Digest, SessionId};
 use safepoint_state::Company;
 
-use super::{Arguments, reason};
+use super::{Arguments, PerformedName, reason};
 use crate::cli::{Cli, Command};
 use crate::commands::agents::{HOOK_ROOT, check_agent_call};
 use crate::commands::passing::{Flags, Room};
@@ -83,6 +83,13 @@ impl<'a> Visit<'a> {
             *line = None;
         }
         let mut proposal = self.proposal(&room, &flags, act, visitor(self.heard, call))?;
+        if let Tool::Shell {
+            directory: Some(directory),
+            ..
+        } = &call.tool
+        {
+            proposal.directory = real_directory(&self.heard.directory.join(directory))?;
+        }
         let (session, begun) = passage.enter(&proposal)?;
         proposal.session = Some(session);
         let begun = begun.as_ref().and_then(reason::context);
@@ -104,9 +111,8 @@ impl<'a> Visit<'a> {
             Some(line) => Reply::Instead {
                 line: self.arguments.performing(
                     self.context,
-                    leave.action_id.as_str(),
-                    None,
                     line,
+                    &PerformedName::Action(&leave.action_id),
                 )?,
                 context,
             },
@@ -347,10 +353,12 @@ impl<'a> Visit<'a> {
         if self.has_shell_prefix() {
             return Ok(Reply::Pass { context });
         }
-        let agent = Some(self.heard.client);
-        let line = self
-            .arguments
-            .performing(self.context, session.as_str(), agent, line)?;
+        let name = PerformedName::Session {
+            session: &session,
+            root: &room.workspace.root,
+            agent: self.heard.client,
+        };
+        let line = self.arguments.performing(self.context, line, &name)?;
         Ok(Reply::Instead { line, context })
     }
 
@@ -475,12 +483,16 @@ fn proposal_of(
     proposal.objective = Some(format!("{} {}", visitor.client, visitor.session));
     proposal.visitor = Some(visitor);
     // Where it happens, which need not be where it began.
-    proposal.directory = std::fs::canonicalize(here).map_err(|error| CliError::File {
-        action: "find",
-        path: here.to_owned(),
-        error,
-    })?;
+    proposal.directory = real_directory(here)?;
     Ok(proposal)
+}
+
+fn real_directory(path: &Path) -> Result<PathBuf, CliError> {
+    std::fs::canonicalize(path).map_err(|error| CliError::File {
+        action: "find",
+        path: path.to_owned(),
+        error,
+    })
 }
 
 /// Whether what a command may do depends on whether an agent or a person calls it.

@@ -7,14 +7,15 @@
 //! the start of a process and the opening of the store for each call.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
+use std::sync::OnceLock;
 
 use safepoint_model::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::cli::Global;
-use crate::commands::agents::WORKS_SINCE;
+use crate::commands::agents::{PINNED_ROOT, WORKS_SINCE};
 use crate::commands::form::Words;
 use crate::world::SystemClock;
 
@@ -28,6 +29,8 @@ pub(super) struct Runner {
     store: Option<String>,
     /// When the server was started.
     since: Timestamp,
+    /// The workspace, once it is known: agents can change what a search would find.
+    root: OnceLock<PathBuf>,
 }
 
 /// What came of one.
@@ -44,7 +47,18 @@ impl Runner {
             directory: global.directory.clone(),
             store: global.store.clone(),
             since: SystemClock.now(),
+            root: OnceLock::new(),
         }
+    }
+
+    /// The workspace, if it is known.
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.root.get().map(PathBuf::as_path)
+    }
+
+    /// Keeps to this workspace from now on.
+    pub(super) fn keep_to(&self, root: &Path) {
+        let _ = self.root.set(root.to_owned());
     }
 
     /// Runs a command for an agent, in this session.
@@ -65,6 +79,9 @@ impl Runner {
         }
         if let Some(store) = &self.store {
             command.arg(format!("--store={store}"));
+        }
+        if let Some(root) = self.root() {
+            command.env(PINNED_ROOT, root);
         }
         if let Some(session) = session {
             command.env("SAFEPOINT_SESSION", session);

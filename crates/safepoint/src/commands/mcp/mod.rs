@@ -205,7 +205,11 @@ impl Commands {
         let here = environment.map(|it| it.directory.clone());
         let mut context = Context::of_agent(&self.global, &here.unwrap_or_default(), AGENT)?;
         let flags = Flags::of_hook(true);
+        if let Some(root) = self.runner.root() {
+            context.pin_root(root)?;
+        }
         let room = Room::open(&mut context, &flags)?;
+        self.runner.keep_to(&room.workspace.root);
         let act = Act::Command(Vec::new());
         let mut proposal = room.proposal(&context, &flags, act, Stdin::Empty)?;
         let process = this_process();

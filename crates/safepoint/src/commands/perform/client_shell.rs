@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::Signal;
 use safepoint_clients::{Client, agent_lines, configured_commands, settings, shell_prefix_program};
-use safepoint_control::pass::{ShellLine, client_process};
+use safepoint_control::pass::{LinePlace, ShellLine, client_process};
 use serde_json::Value;
 
 use super::relay::{self, Candidate};
@@ -142,9 +142,11 @@ impl Text {
             shell: &shell,
             text: &self.text,
             without: detach::VARIABLE,
+            place: LinePlace::AnyBehindFence,
         };
         match claimed {
             Some(claimed) if claimed.is_unfenced() => {
+                claimed.refuse_elsewhere()?;
                 replaced_by(&shell, &["-c".as_ref(), &self.text])
             }
             Some(claimed) => {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use safepoint_control::ControlError;
-use safepoint_control::pass::{ClaimedLine, Passage, PerformedLine, ShellLine};
+use safepoint_control::pass::{ClaimedLine, LinePlace, Passage, PerformedLine, ShellLine};
 use safepoint_fence::Listener;
 use safepoint_model::{ActionId, SessionId};
 
@@ -32,6 +32,9 @@ pub(crate) use refusals::refusals_in_words;
 pub(crate) struct Arguments {
     /// The action that was let through, or the session of a line that only calls `safepoint`
     name: String,
+    /// The workspace of that session
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
     /// The shell and its line
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -72,6 +75,19 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
     if flag != "-c" {
         return Err(not_ours());
     }
+    let session = arguments.name.parse::<SessionId>();
+    let action = match &session {
+        Ok(_) => None,
+        Err(_) => Some(arguments.name.parse::<ActionId>().map_err(|_| not_ours())?),
+    };
+    // Whatever this directory is by now, and whatever is above it.
+    let root = match &action {
+        Some(action) => Some(context.control()?.workspace_of_line(action)?),
+        None => arguments.root.clone(),
+    };
+    if let Some(root) = &root {
+        context.pin_root(root)?;
+    }
     let wait = context.settings.hook_wait.value;
     let room = Room::open(context, &Flags::of_hook(false))?.with_hold_wait(wait);
     let shell = shell_named("bash");
@@ -79,8 +95,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
         shell: &shell,
         text: OsStr::new(line),
         without: detach::VARIABLE,
+        place: LinePlace::AsJudged,
     };
-    if let Ok(session) = arguments.name.parse::<SessionId>() {
+    if let Ok(session) = session {
         relay::dismiss(&context.paths.runtime, &arguments.name, line);
         let agent = context.environment.text("SAFEPOINT_AGENT");
         let client = BrokerClient {
@@ -93,7 +110,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
         };
         return perform(context, &room, client, &shell_line, Judged::No);
     }
-    let action: ActionId = arguments.name.parse().map_err(|_| not_ours())?;
+    let action = action.ok_or_else(not_ours)?;
     let claimed = room.control.claim_line(&action, line)?;
     relay::dismiss(&context.paths.runtime, &arguments.name, line);
     let client = broker_client(&claimed);

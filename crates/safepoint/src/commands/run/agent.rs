@@ -57,7 +57,7 @@ pub(super) fn run(
     arguments: &Arguments,
     agent: &[String],
 ) -> Result<Exit, CliError> {
-    let room = Room::open(context, &arguments.flags)?;
+    let room = Room::of_command(context, &arguments.flags)?;
     let mut passage = room.passage();
     // Agents give the commands they run terminals of their own.
     if let Some(fence) = &mut passage.fence {

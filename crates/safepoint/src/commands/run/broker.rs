@@ -2,6 +2,7 @@
 //! it is a command for agents.
 
 use std::ffi::OsString;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode, Stdio};
@@ -16,7 +17,7 @@ use safepoint_model::{Exit, SessionId, Timestamp};
 
 use crate::cli::{Cli, Command};
 use crate::commands::agents::{
-    AgentRefusal, HOOK_ROOT, KEPT_BY_RUN, WORKS_SINCE, check_agent_call, runs_inside,
+    AgentRefusal, HOOK_ROOT, KEPT_BY_RUN, PINNED_ROOT, WORKS_SINCE, check_agent_call, runs_inside,
 };
 use crate::context::Context;
 use crate::world::Environment;
@@ -149,7 +150,7 @@ impl Broker {
     fn answer(&self, call: Call) -> u8 {
         let checked = match is_hook(&call.arguments) {
             true => self.check_hook(&call),
-            false => check_agent_call(&call.arguments, &self.client.root, &call.directory),
+            false => check_agent_call(&call.arguments, &self.client.root, &place_of(&call)),
         };
         if let Err(refusal) = checked {
             tell(&call, refusal.message());
@@ -208,8 +209,10 @@ impl Broker {
         command
             .arg0("safepoint")
             .args(&call.arguments)
-            .current_dir(&call.directory)
+            // By its descriptor: the path may lead elsewhere by now.
+            .current_dir(place_of(call))
             .env_remove("SAFEPOINT_BROKER")
+            .env(PINNED_ROOT, &self.client.root)
             .env("SAFEPOINT_SESSION", self.client.session.as_str())
             .env("SAFEPOINT_AGENT", &self.client.agent)
             .stdin(Stdio::from(call.stdin.try_clone()?))
@@ -282,6 +285,11 @@ impl HookCaller {
         let now = safepoint_fence::Process::look(self.process.pid);
         now.is_some_and(|now| now.is_same(&self.process) && !now.has_ended())
     }
+}
+
+/// The working directory of a call, whatever happens to its path.
+fn place_of(call: &Call) -> PathBuf {
+    format!("/proc/self/fd/{}", call.place.as_raw_fd()).into()
 }
 
 fn is_hook(words: &[OsString]) -> bool {

@@ -77,7 +77,7 @@ pub(super) fn run(
             "a workflow is run for something: say what with `--objective TEXT`".to_owned(),
         ));
     }
-    let room = Room::open(context, &arguments.flags)?;
+    let room = Room::of_command(context, &arguments.flags)?;
     let mut reply = RunReply {
         workflow: workflow.name.clone(),
         objective: arguments.flags.objective.clone(),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
-use safepoint_control::pass::ShellLine;
+use safepoint_control::pass::{LinePlace, ShellLine};
 
 use super::pipes::{self, MessageReader, Received};
 use super::{FORMAT, FromInside, FromOutside, key, place};
@@ -97,6 +97,8 @@ fn try_candidates(
                         shell,
                         text,
                         without: detach::VARIABLE,
+                        // The order says what may be written, wherever it runs.
+                        place: LinePlace::AnyBehindFence,
                     };
                     let report = while_answered(&reader, || order.carry_out(&line))?;
                     return finish(&mut reader, &mut ask, report);
