@@ -147,7 +147,8 @@ impl Context {
         let session = self.environment.text("SAFEPOINT_SESSION");
         let mut state = State::open(trail, around)?
             .with_access(self.access)
-            .with_session(session.filter(|_| self.is_agent()));
+            .with_session(session.filter(|_| self.is_agent()))
+            .with_database_check(self.database_check());
         let recovered = state.recover()?;
         if self.access == Access::Reading && !self.told_unfinished {
             self.told_unfinished = true;
