@@ -64,7 +64,7 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
         Command::Serve(arguments) => return commands::serve::run(&cli.global, arguments),
         Command::ClientShell(text) => return text.run(&cli.global, arguments),
         // What supervises a command stays for what that leaves behind.
-        Command::Exec(_) | Command::Perform(_) | Command::Mutate(_) => {
+        Command::Exec(_) | Command::Run(_) | Command::Perform(_) | Command::Mutate(_) => {
             if let Some(code) = detach::run_in_child(arguments) {
                 return code;
             }

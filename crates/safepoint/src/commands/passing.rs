@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
 use safepoint_control::pass::{
-    Act, Answer, DefaultHosts, Denied, Far, HoldWait, LateWork, Mode, Passage, Proposal, Stdin,
-    session_ended,
+    Act, Answer, Asker, DefaultHosts, Denied, Far, HoldWait, LateWork, Mode, Passage, Proposal,
+    Stdin, session_ended,
 };
 use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{Fence, Listing, NetworkAccess, Supervision, Terminals, default_caches};
@@ -105,6 +105,7 @@ pub(crate) struct Room {
     home: Option<PathBuf>,
     hold_timeout: Span,
     default_hosts: DefaultHosts,
+    asker: Asker,
     fence: Option<Fence>,
     is_within: bool,
     place: Option<WorkspaceId>,
@@ -134,6 +135,10 @@ impl Room {
             home: crate::world::home_of_user(),
             hold_timeout: context.settings.hold_timeout.value,
             default_hosts: context.settings.reachable.defaults,
+            asker: match context.speaks_for_agent() {
+                true => Asker::Agent,
+                false => Asker::Person,
+            },
             fence: match flags.no_fence {
                 true => None,
                 false => Some(fence(context, &workspace)),
@@ -156,14 +161,18 @@ impl Room {
         client: &str,
         session: &str,
     ) -> Result<Self, CliError> {
-        let room = Self::open(context, flags)?;
-        match room.control.home_of(client, session)? {
-            Some(home) if home != room.workspace.root => {
-                context.move_to(&home)?;
-                Self::open(context, flags)
-            }
-            _ => Ok(room),
+        let mut room = Self::open(context, flags)?;
+        if let Some(home) = room.control.home_of(client, session)?
+            && home != room.workspace.root
+        {
+            context.move_to(&home)?;
+            room = Self::open(context, flags)?;
         }
+        // What `run` keeps calls us through its broker, and is an agent.
+        if !context.is_agent() {
+            room.asker = Asker::Client;
+        }
+        Ok(room)
     }
 
     pub(crate) fn passage(&self) -> Passage<'_> {
@@ -177,6 +186,7 @@ impl Room {
             hold_timeout: self.hold_timeout,
             fence: self.fence.clone(),
             default_hosts: self.default_hosts,
+            asker: self.asker,
             is_within: self.is_within,
             place: self.place.clone(),
             progress: &self.progress,
@@ -185,6 +195,14 @@ impl Room {
                 limit: self.hold_wait,
                 listener: &self.delivery,
             }),
+        }
+    }
+
+    /// The same, for what a client has an agent's line run by.
+    pub(crate) fn for_agent(self) -> Self {
+        Self {
+            asker: Asker::Agent,
+            ..self
         }
     }
 
