@@ -4,10 +4,14 @@
 //!
 //! An address never holds a password: it is stored, logged and shown.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::postgres;
 
 /// Which kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,6 +61,15 @@ pub struct Server {
     pub user: String,
     /// The database.
     pub name: String,
+}
+
+/// Where a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerPlace {
+    /// A name or an address, and a port.
+    Host(String, u16),
+    /// A socket with a path.
+    Socket(PathBuf),
 }
 
 /// A text that is not the address of a database. It is not repeated where it may
@@ -156,6 +169,37 @@ impl Address {
             Place::File(_) => None,
             Place::Server(_, server) => Some(server),
         }
+    }
+
+    /// Where its server is reached, where nothing but the address and these variables say so.
+    pub fn server_place(&self, variables: &BTreeMap<OsString, OsString>) -> Option<ServerPlace> {
+        let server = self.server()?;
+        let variable = |name: &str| {
+            let found = variables.get(OsStr::new(name))?.to_str()?;
+            (!found.is_empty()).then(|| found.to_owned())
+        };
+        let given = Some(server.host.clone()).filter(|host| !host.is_empty());
+        let (host, port) = match self.engine() {
+            Engine::Postgres => {
+                let port = server.port;
+                let port = port.or_else(|| variable("PGPORT")?.parse().ok());
+                let port = port.unwrap_or(5432);
+                let host = given.or_else(|| variable("PGHOST"));
+                (host.unwrap_or_else(|| postgres::usual_socket(port)), port)
+            }
+            // The client's own settings may say otherwise: they are the user's.
+            Engine::Mariadb | Engine::Sqlite => (
+                given.unwrap_or_else(|| "localhost".to_owned()),
+                server.port.unwrap_or(3306),
+            ),
+        };
+        Some(match host.starts_with('/') {
+            true => ServerPlace::Socket(match self.engine() {
+                Engine::Postgres => Path::new(&host).join(format!(".s.PGSQL.{port}")),
+                Engine::Mariadb | Engine::Sqlite => host.into(),
+            }),
+            false => ServerPlace::Host(host, port),
+        })
     }
 
     /// The tables and schemas that are meant; empty for all.

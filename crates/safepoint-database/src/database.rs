@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::address::{Address, Engine};
@@ -103,12 +103,35 @@ pub struct Restored {
 pub struct Database {
     pub(crate) address: Address,
     pub(crate) access: Access,
+    /// The directory that its file has to lie in.
+    pub(crate) within: Option<PathBuf>,
 }
 
 impl Database {
     /// The database at `address`. Nothing is opened yet.
     pub fn new(address: Address, access: Access) -> Self {
-        Self { address, access }
+        Self {
+            address,
+            access,
+            within: None,
+        }
+    }
+
+    /// The same, where its file has to lie in this directory, which has no links in its path.
+    #[must_use]
+    pub fn within(self, within: Option<PathBuf>) -> Self {
+        Self { within, ..self }
+    }
+
+    /// Puts what `work` writes in the place of a database file, or takes that away: it writes
+    /// nothing outside the directory of the file, which it is given.
+    pub fn replace_file<T: Send>(
+        &self,
+        work: impl FnOnce(&Path) -> Result<T, std::io::Error> + Send,
+    ) -> Result<T, DatabaseError> {
+        let path = sqlite::path_of(self)?;
+        let failed = |error| DatabaseError::file("replace", &path, error);
+        sqlite::write_beneath(&path, &self.access, || work(&path).map_err(failed))
     }
 
     /// Where it is.

@@ -13,6 +13,7 @@
 //! and comes back from [`Contents`]; who may do what is decided above.
 
 mod address;
+mod beyond;
 mod compare;
 mod database;
 mod error;
@@ -23,7 +24,7 @@ mod postgres;
 pub mod sqlite;
 mod tool;
 
-pub use address::{Address, AddressError, Engine};
+pub use address::{Address, AddressError, Engine, ServerPlace};
 pub use compare::{Difference, RowChange, SchemaChange, TableChange, compare};
 pub use database::{Access, Changed, Database, Restored, Row, SqlChange, Trial, Verdict};
 pub use error::DatabaseError;

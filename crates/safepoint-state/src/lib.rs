@@ -78,6 +78,6 @@ pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
     is_listed, keep, prove, taken_back,
 };
-pub use state::{Access, State, Surroundings, Workspace, stream};
+pub use state::{Access, DatabaseCheck, DatabaseReach, State, Surroundings, Workspace, stream};
 pub use undo::FileConflict;
 pub use verify::Verified;

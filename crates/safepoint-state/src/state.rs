@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use safepoint_database::{Address, DatabaseError};
 use safepoint_model::{ActionId, Clock, Entropy, Timestamp};
 use safepoint_store::{Durability, durable};
 use safepoint_trail::{Actor, Draft, FixedKind, Stream, Trail};
@@ -108,6 +109,18 @@ impl Workspace {
     }
 }
 
+/// How a database may be reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseReach {
+    /// The directory that its file has to lie in.
+    pub within: Option<PathBuf>,
+    /// Whether nothing is done by it that no savepoint takes back.
+    pub is_kept_inside: bool,
+}
+
+/// Says how a database may be reached, or why it may not.
+pub type DatabaseCheck = Arc<dyn Fn(&Address) -> Result<DatabaseReach, String> + Send + Sync>;
+
 /// The snapshots in one store.
 pub struct State {
     pub(crate) trail: Trail,
@@ -117,6 +130,8 @@ pub struct State {
     pub(crate) session: Option<String>,
     /// For whom it works.
     pub(crate) caller: Caller,
+    /// Which databases may be reached; all of them without one.
+    pub(crate) databases: Option<DatabaseCheck>,
     /// Which histories are of other directories than their paths say, once it was asked.
     pub(crate) ledger: OnceLock<Ledger>,
 }
@@ -140,6 +155,7 @@ impl State {
             access: Access::Writing,
             session: None,
             caller: Caller::Person,
+            databases: None,
             ledger: OnceLock::new(),
         })
     }
@@ -160,6 +176,28 @@ impl State {
     #[must_use]
     pub fn with_caller(self, caller: Caller) -> Self {
         Self { caller, ..self }
+    }
+
+    /// The same, with databases reached as this says.
+    #[must_use]
+    pub fn with_database_check(self, databases: DatabaseCheck) -> Self {
+        Self {
+            databases: Some(databases),
+            ..self
+        }
+    }
+
+    /// Refuses a database that may not be reached, and says how it may be.
+    pub(crate) fn check_database(&self, address: &Address) -> Result<DatabaseReach, StateError> {
+        let checked = self.databases.as_ref().map(|check| check(address));
+        match checked {
+            Some(Err(why)) => Err(StateError::from(DatabaseError::Unsupported {
+                address: address.to_string(),
+                why,
+            })),
+            Some(Ok(reach)) => Ok(reach),
+            None => Ok(DatabaseReach::default()),
+        }
     }
 
     /// The trail that tells of them.

@@ -1,6 +1,7 @@
 //! What a command works with: settings, paths, and the trail when it asks for it.
 
 mod cut_off;
+mod databases;
 mod moved;
 mod open;
 mod place;
@@ -11,7 +12,9 @@ pub(crate) use place::real_path;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
+use safepoint_database::ServerPlace;
 use safepoint_progress::Presence;
 use safepoint_state::Access;
 use safepoint_trail::{Actor, Trail};
@@ -84,6 +87,8 @@ pub(crate) struct Context {
     told_footing: Option<PathBuf>,
     /// Where the workspace was before it was moved, while nobody has said that it was.
     unadopted: Option<PathBuf>,
+    /// The servers of databases that were opened for this command.
+    opened_databases: Arc<Mutex<Vec<ServerPlace>>>,
 }
 
 impl Context {
@@ -161,6 +166,7 @@ impl Context {
             keeps_footing: false,
             told_footing: None,
             unadopted: None,
+            opened_databases: Arc::default(),
         })
     }
 

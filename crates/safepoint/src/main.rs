@@ -75,7 +75,7 @@ fn run(cli: Cli, arguments: &[OsString]) -> ExitCode {
     }
     match &cli.command {
         // What supervises a command stays for what that leaves behind.
-        Command::Exec(_) | Command::Perform(_) | Command::Mutate(_) => {
+        Command::Exec(_) | Command::Run(_) | Command::Perform(_) | Command::Mutate(_) => {
             if let Some(code) = detach::run_in_child(arguments) {
                 return code;
             }

@@ -233,3 +233,55 @@ fn fe_04_a_line_under_hooks_runs_no_provider_of_states() {
         assert!(made.exists(), "{case}: {run:?}");
     }
 }
+
+/// A server that says nothing: whether somebody came.
+fn was_reached(listener: &std::net::TcpListener) -> bool {
+    listener.set_nonblocking(true).unwrap();
+    listener.accept().is_ok()
+}
+
+#[test]
+fn fe_12_an_agent_names_no_server_of_a_database_that_nobody_opened() {
+    let mut env = plain();
+    env.set("PGCONNECT_TIMEOUT", "1");
+    support::add(&env, "ann");
+    let claude = Claude::new(&env);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let lines = [
+        format!("{SAFEPOINT} checkpoint postgres://u@127.0.0.1:{port}/shop"),
+        format!("{SAFEPOINT} checkpoint mysql://u@127.0.0.1:{port}/shop"),
+        format!(
+            "{SAFEPOINT} mutate postgres://u@127.0.0.1:{port}/shop --auto-checkpoint --operation '{{\"type\":\"sql\",\"sql\":\"DELETE FROM t\"}}'"
+        ),
+    ];
+    let mut told = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        let output = run_line(&claude, &format!("t-{number}"), line);
+        told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("is not open to agents"), "{line}: {output:?}");
+        assert!(!was_reached(&listener), "{line}: {output:?}");
+    }
+    // It is a question like any other about a host, and the yes is for once.
+    let hold = told
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .find(|word| word.starts_with("hld_"))
+        .unwrap();
+    let shown = support::show(&env, hold);
+    assert_eq!(
+        shown["canonical_form"]["argv"][0], "net.connect",
+        "{shown:#}"
+    );
+    support::approve(&env, hold);
+    let output = run_line(&claude, "t-5", &lines[0]);
+    assert!(was_reached(&listener), "{output:?}");
+    let output = run_line(&claude, "t-6", &lines[0]);
+    assert!(!was_reached(&listener), "{output:?}");
+    // Controls: the user's own settings name it; and a person names what they like.
+    let output = env.run(&["checkpoint", &format!("postgres://u@127.0.0.1:{port}/shop")]);
+    assert!(was_reached(&listener), "{output:?}");
+    let service = format!("services: [\"localhost:{port}\"]\n");
+    env.write("home/config/config.yaml", &service);
+    let output = run_line(&claude, "t-7", &lines[0]);
+    assert!(was_reached(&listener), "{output:?}");
+}

@@ -931,3 +931,46 @@ fn au_42_an_agent_checkpoints_changes_verifies_and_rolls_back_inside() {
     assert!(read("person").contains("hld_"), "{}", read("person"));
     assert_eq!(read("b"), "a person's\n");
 }
+
+/// What Landlock does not hold is held for whole agents, too; their network is their own.
+#[test]
+fn fe_14_an_agent_under_run_changes_no_metadata_outside_and_makes_terminals() {
+    let env = project(OPEN);
+    let place = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let outside = place.path().join("outside");
+    fs::write(&outside, "before\n").unwrap();
+    let mode = || fs::metadata(&outside).unwrap().permissions().mode() & 0o777;
+    let before = mode();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let file = outside.display();
+    agent(
+        &env,
+        &format!(
+            "chmod 777 {file}; touch -d @7 {file}\n\
+             python3 - <<'E' > told\n\
+             import ctypes, os, pty, socket\n\
+             libc = ctypes.CDLL(None, use_errno=True)\n\
+             print(libc.syscall(425, 1, ctypes.create_string_buffer(256)))\n\
+             print(socket.create_connection(('127.0.0.1', {port})) is not None)\n\
+             print(pty.spawn(['sh', '-c', 'test -t 1 && exit 5']))\n\
+             E\n\
+             chmod 700 told; (sleep 0.3; echo late > late) > /dev/null 2>&1 &\n"
+        ),
+    );
+    let reply = run(&env, &["run", "--", "./agent.sh"]);
+    assert_eq!(reply.0, 0, "{reply:#?}");
+    assert_eq!(mode(), before);
+    let modified = fs::metadata(&outside).unwrap().modified().unwrap();
+    assert!(modified.elapsed().unwrap().as_secs() < 3_600);
+    let told = fs::read_to_string(env.project().join("told")).unwrap();
+    // A control: inside the same call works; so do the network and terminals.
+    let own = fs::metadata(env.project().join("told")).unwrap();
+    assert_eq!(own.permissions().mode() & 0o777, 0o700);
+    assert_eq!(told, "-1\nTrue\n1280\n");
+    // What is left running goes on writing.
+    let late = env.project().join("late");
+    while fs::read_to_string(&late).unwrap_or_default() != "late\n" {
+        std::thread::yield_now();
+    }
+}

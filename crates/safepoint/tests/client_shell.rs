@@ -386,6 +386,45 @@ fn fe_02_what_a_person_has_configured_runs_without_us() {
     assert!(!file.exists());
 }
 
+/// Settings in which a text is to be run.
+fn settings_for(text: &str) -> String {
+    json!({"statusLine": {"type": "command", "command": text}}).to_string()
+}
+
+#[test]
+fn fe_01_what_an_agent_configures_itself_runs_behind_the_fence() {
+    let elsewhere = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let made = elsewhere.path().join("made");
+    let status = format!("touch {}", made.display());
+    for file in ["settings.local.json", "settings.json"] {
+        let env = plain();
+        let claude = Claude::new(&env);
+        passes(&claude.says("SessionStart", json!({"source": "startup"})));
+        env.write("project/plan", &settings_for(&status));
+        let script = format!("mkdir -p .claude; cat plan > .claude/{file}\n");
+        env.write("project/configure.sh", &script);
+        call(&claude, file, "sh configure.sh");
+        assert!(env.project().join(".claude").join(file).exists());
+        let output = shell(&env, &status).output().unwrap();
+        assert!(!made.exists(), "{file}: {output:?}");
+    }
+    // A control: what was there when the client was started was a person's, until it changes.
+    let env = plain();
+    let claude = Claude::new(&env);
+    env.write(
+        "project/.claude/settings.local.json",
+        &settings_for(&status),
+    );
+    passes(&claude.says("SessionStart", json!({"source": "startup"})));
+    let output = shell(&env, &status).output().unwrap();
+    assert!(made.exists(), "{output:?}");
+    fs::remove_file(&made).unwrap();
+    let changed = settings_for(&status).replace("statusLine", "another");
+    env.write("project/.claude/settings.local.json", &changed);
+    let output = shell(&env, &status).output().unwrap();
+    assert!(!made.exists(), "{output:?}");
+}
+
 #[test]
 fn fe_02_our_own_hooks_answer_through_the_shell() {
     let env = plain();

@@ -363,6 +363,56 @@ fn fe_01_what_was_approved_opens_no_other_name_beside_it() {
     assert!(!Path::new(&at("other")).exists(), "{output:?}");
 }
 
+/// Opens a path again and again, while a thread exchanges it for another one.
+const RACE: &str = r#"
+import ctypes, os, sys, threading
+libc, over = ctypes.CDLL(None), []
+one = sys.argv[1].encode()
+other = one[:-1] + b"X"
+path = ctypes.create_string_buffer(one)
+def exchange():
+    while not over:
+        ctypes.memmove(path, other, len(other)); ctypes.memmove(path, one, len(one))
+thread = threading.Thread(target=exchange); thread.start()
+for _ in range(600):
+    number = libc.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    if number >= 0: os.close(number)
+over.append(1); thread.join()
+open(one, "w").write("done")
+"#;
+
+#[test]
+fn fe_01_what_was_approved_opens_no_other_name_to_a_program_that_races() {
+    let env = plain();
+    support::add(&env, "ann");
+    let claude = Claude::new(&env);
+    let place = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let new = place.path().join("reportA");
+    env.write("project/race.py", RACE);
+    let line = format!("cp src/app.py {0}; python3 race.py {0}", new.display());
+    let said = denied(&claude.asks("t-1", &line));
+    let hold = said
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .find(|word| word.starts_with("hld_"))
+        .unwrap();
+    approve(&env, hold);
+    let output = call(&claude, "t-2", &line);
+    assert!(!place.path().join("reportX").exists(), "{output:?}");
+    // A control: the one that was approved was made, by each of them.
+    assert_eq!(fs::read_to_string(&new).unwrap(), "done", "{output:?}");
+    // What is approved and not made is not there afterwards.
+    let left = place.path().join("left");
+    let line = format!("false && cp src/app.py {}; sh -c true", left.display());
+    let said = denied(&claude.asks("t-3", &line));
+    let hold = said
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .find(|word| word.starts_with("hld_"))
+        .unwrap();
+    approve(&env, hold);
+    let output = call(&claude, "t-4", &line);
+    assert!(!left.exists(), "{output:?}");
+}
+
 #[test]
 fn fe_33_what_a_person_saves_meanwhile_is_theirs() {
     let env = plain();

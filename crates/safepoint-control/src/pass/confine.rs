@@ -10,6 +10,7 @@ use safepoint_fence::{Fence, HostRule, Strength, Terminals, strength};
 use safepoint_model::ActionId;
 use serde::{Deserialize, Serialize};
 
+use super::advance::MadeInAdvance;
 use super::cover::is_change;
 use super::documents::Running;
 use super::see::PUSH;
@@ -49,6 +50,17 @@ pub(crate) struct OutsideGrant {
     /// Whether somebody approved it, and it only runs commands that are known for what they do.
     #[serde(default)]
     pub(crate) is_approved_and_known: bool,
+    /// Whether it runs something whose doings nobody knows.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) runs_anything: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands the field over so"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl OutsideGrant {
@@ -68,6 +80,7 @@ impl OutsideGrant {
         };
         Self {
             is_approved_and_known: approved == Approved::Yes && !form.runs_anything(),
+            runs_anything: form.runs_anything(),
             removals,
             paths: paths.chain(repositories).collect(),
             hosts: match approved {
@@ -84,7 +97,10 @@ impl OutsideGrant {
                 true => OutsideChange::Removed,
                 false => OutsideChange::Written,
             };
-            fence.allow(path.into(), change);
+            match self.runs_anything {
+                true => fence.allow_exactly(path.as_ref(), change),
+                false => fence.allow(path.into(), change),
+            }
         }
         let Some(supervision) = &mut fence.fence.supervision else {
             return;
@@ -136,6 +152,8 @@ pub(super) struct WidenedFence {
     pub(super) beside: Vec<PathBuf>,
     /// The sockets at which it calls us. To reach them is no effect outside.
     pub(super) own_sockets: Vec<PathBuf>,
+    /// What was made in advance.
+    pub(super) made: Vec<MadeInAdvance>,
 }
 
 /// What may be written in directories that a fence had to be widened by.
@@ -148,6 +166,8 @@ pub(super) struct WriteLimits {
     directories: Vec<PathBuf>,
     /// What was allowed, with all that lies beneath it.
     allowed: Vec<PathBuf>,
+    /// Names that are removed on behalf of the command.
+    removable: Vec<PathBuf>,
 }
 
 impl WidenedFence {
@@ -161,8 +181,32 @@ impl WidenedFence {
             },
             beside: fence.writable.iter().filter_map(real).collect(),
             own_sockets: Vec::new(),
+            made: Vec::new(),
             fence,
         }
+    }
+
+    /// Lets exactly one path be changed, and no other name in its directory, whatever a program
+    /// does. What is not there is made in advance.
+    pub(super) fn allow_exactly(&mut self, path: &Path, change: OutsideChange) {
+        let is_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let directory = path.parent().and_then(|it| std::fs::canonicalize(it).ok());
+        let Some(name) = directory
+            .zip(path.file_name())
+            .map(|(it, name)| it.join(name))
+        else {
+            return;
+        };
+        if name.symlink_metadata().is_err() {
+            self.made.extend(MadeInAdvance::make(&name, is_directory));
+        }
+        if change == OutsideChange::Removed {
+            self.limits.removable.push(name.clone());
+        }
+        // A link is followed, as it was when it was looked at.
+        self.limits.allowed.extend(std::fs::canonicalize(&name));
+        self.limits.allowed.push(name.clone());
+        self.fence.writable.push(name);
     }
 
     /// Lets one path be changed.
@@ -200,6 +244,11 @@ impl WriteLimits {
     /// What was let through by its name.
     pub(super) fn granted(&self) -> &[PathBuf] {
         &self.allowed
+    }
+
+    /// Whether a name is removed on behalf of the command.
+    pub(super) fn removes(&self, path: &Path) -> bool {
+        self.removable.iter().any(|it| it == path)
     }
 
     /// Whether a path, as it really is, may be written as far as these limits say.
@@ -313,7 +362,7 @@ impl Passage<'_> {
             .outside_of_session(&running.session_id)
             .map_err(std::io::Error::other)?;
         for path in outside {
-            fence.allow(path, OutsideChange::Written);
+            fence.allow_exactly(&path, OutsideChange::Written);
         }
         match running.may_need_no_fence() && fence.is_without_room()? {
             true => Ok(None),

@@ -2,11 +2,13 @@
 //!
 //! They are the registries of the package managers in use, and the hosts of the repository's
 //! remotes. Whoever works in the workspace can write its files, so a file only picks from a fixed
-//! list of registries, and remotes count as they were when an agent first worked there.
+//! list of registries, and remotes count as they were when a person, or a client that a person
+//! started there, first worked there. They give public names, and never an address. A directory
+//! that an agent may have made itself, with remotes of its choice, has none until a person uses it.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safepoint_fence::HostRule;
 use safepoint_model::Timestamp;
@@ -27,6 +29,30 @@ pub enum DefaultHosts {
     /// None.
     None,
 }
+
+/// On whose behalf the passage is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A person.
+    Person,
+    /// An agent client that a person started, in the workspace in which its session began.
+    Client,
+    /// What an agent has started.
+    Agent,
+}
+
+/// Names that lead to no host of the public network.
+const PRIVATE_SUFFIXES: [&str; 6] = [
+    ".local",
+    ".localdomain",
+    ".internal",
+    ".lan",
+    ".home.arpa",
+    ".localhost",
+];
+
+/// Memory that processes share under a name: everybody writes there, too.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Files by which a package manager is known, and the hosts that it fetches from.
 const REGISTRIES: [(&[&str], &[&str]); 10] = [
@@ -114,9 +140,20 @@ impl Passage<'_> {
             return Vec::new();
         }
         let root = &self.workspace.root;
-        let mut hosts = registries(root);
-        hosts.extend(self.known_remotes().unwrap_or_default());
-        hosts.iter().filter_map(|host| host.parse().ok()).collect()
+        let hosts = registries(root);
+        let hosts = hosts.iter().filter_map(|host| host.parse().ok());
+        let remotes = self.known_remotes().unwrap_or_default();
+        let remotes = remotes.iter().filter_map(|host| host.parse().ok());
+        hosts.chain(remotes.filter(is_public_name)).collect()
+    }
+
+    /// Records the hosts of the remotes before anything can be changed here. Where that does not
+    /// work there are none.
+    pub(super) fn note_remotes(&self) {
+        let counts = self.default_hosts == DefaultHosts::Fetching && self.far.is_none();
+        if counts && self.fence.is_some() {
+            drop(self.known_remotes());
+        }
     }
 
     fn known_remotes(&self) -> Result<BTreeSet<String>, ControlError> {
@@ -128,6 +165,9 @@ impl Passage<'_> {
             .read(|sql| kept::get(sql, &workspace))?;
         if let Some(known) = known {
             return Ok(known.hosts);
+        }
+        if !self.may_bring_remotes()? {
+            return Ok(BTreeSet::new());
         }
         let hosts = safepoint_state::git::remote_hosts(&self.workspace.root);
         let time = self.now();
@@ -146,6 +186,44 @@ impl Passage<'_> {
             Ok(known.hosts)
         })
     }
+
+    /// Whether the remotes that are there now were not put there by an agent, as far as that can
+    /// be told: a person uses the workspace, or a client whose session began in it, and it does
+    /// not lie where agents write.
+    fn may_bring_remotes(&self) -> Result<bool, ControlError> {
+        match self.asker {
+            Asker::Agent => Ok(false),
+            // An agent may have taken away what says that it is one.
+            Asker::Person => Ok(!self.control.is_within_an_action()?),
+            Asker::Client => {
+                let root = &self.workspace.root;
+                let fence = self.fence.iter();
+                let writable = fence.flat_map(|fence| &fence.writable);
+                let is_above = |place: &Path| {
+                    let real = fs::canonicalize(place);
+                    let real = real.as_deref().unwrap_or(place);
+                    root != real && root.starts_with(real)
+                };
+                let mut writable = writable.map(PathBuf::as_path);
+                if writable.any(is_above) || is_above(Path::new(SHARED_MEMORY)) {
+                    return Ok(false);
+                }
+                let bench = self.bench()?;
+                let store = self.control.trail.store();
+                let is_nested = store.read(|sql| bench.is_nested(sql))?;
+                Ok(!is_nested && !self.control.is_within_an_action()?)
+            }
+        }
+    }
+}
+
+/// Whether a rule means one name that is looked up in the public network.
+fn is_public_name(rule: &HostRule) -> bool {
+    let is_public = |name: &str| {
+        let mut private = PRIVATE_SUFFIXES.iter();
+        name.contains('.') && !private.any(|suffix| name.ends_with(suffix))
+    };
+    rule.is_public() && rule.name().is_some_and(is_public)
 }
 
 /// The registries of the package managers in use, at the top of the workspace and one level below.
@@ -168,6 +246,26 @@ fn registries(root: &Path) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fe_11_remotes_give_public_names_alone() {
+        let is_meant = |text: &str| text.parse().is_ok_and(|rule| is_public_name(&rule));
+        assert!(is_meant("example.org:443") && is_meant("git.example.org:7999"));
+        for other in [
+            "93.184.215.14:443",
+            "127.0.0.1:7005",
+            "10.1.1.1:22",
+            "[2606:4700::1111]:443",
+            "localhost:80",
+            "a.localhost:80",
+            "git.internal:22",
+            "server.local:22",
+            "server:22",
+            "*.example.org:443",
+        ] {
+            assert!(!is_meant(other), "{other}");
+        }
+    }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the files of a project")]

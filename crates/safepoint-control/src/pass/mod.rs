@@ -4,6 +4,7 @@
 //! a denial; there is no third. Whatever goes wrong on the way is an error, and
 //! then nothing runs.
 
+mod advance;
 mod agent;
 mod asked;
 mod attend;
@@ -44,6 +45,7 @@ mod sandboxed;
 mod scratch;
 mod script;
 mod see;
+mod seen_settings;
 mod settle;
 mod signed;
 mod silence;
@@ -77,7 +79,7 @@ pub(crate) use documents::Standing;
 pub use effect::{ActionEffect, MeasuredEffect};
 pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
-pub use fetching::DefaultHosts;
+pub use fetching::{Asker, DefaultHosts};
 pub use file_tool::{FileTarget, StrayWrite, freezer_of};
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
@@ -88,6 +90,7 @@ pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor
 pub use recover::{CutOff, this_process};
 pub use request::Requested;
 pub use sandboxed::{LineOrder, LineReport, OrderedLine};
+pub use seen_settings::SettingsDigests;
 pub use signed::Elsewhere;
 pub use silence::{given_up, session_ended};
 pub use supervise::{
@@ -146,6 +149,8 @@ pub struct Passage<'a> {
     pub fence: Option<Fence>,
     /// Which hosts may be reached although nobody has named them.
     pub default_hosts: DefaultHosts,
+    /// Who asks. What an agent asks for brings no hosts.
+    pub asker: Asker,
     /// Whether whoever asks is behind such a fence, with all that it starts.
     pub is_within: bool,
     /// The workspace of an agent that this directory belongs to.
@@ -318,6 +323,7 @@ impl Passage<'_> {
     /// Looks at everything, in the session that it belongs to.
     fn look(&self, proposal: &Proposal) -> Result<(Seen, Under, ActionId), ControlError> {
         let bench = self.bench()?;
+        self.note_remotes();
         let (session, _) = bench.enter(&self.entering(proposal)?)?;
         let seen = self.see(proposal)?;
         let (kept, _) = self.control.session(&session)?;

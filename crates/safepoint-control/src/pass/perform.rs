@@ -311,11 +311,15 @@ impl Passage<'_> {
         })?;
         fence.make_caches();
         let mut widened = with_socket(WidenedFence::of(fence), broker);
-        let root = &self.workspace.root;
-        widened
-            .fence
-            .writable
-            .retain(|path| !root.starts_with(path) && !path.starts_with(root));
+        // Neither the workspace, nor what git keeps of it elsewhere.
+        let linked = safepoint_state::git::linked_places(&self.workspace.root, &[]);
+        let root = std::iter::once(&self.workspace.root);
+        let held: Vec<&PathBuf> = root.chain(&linked).collect();
+        let is_apart = |path: &PathBuf| {
+            let mut held = held.iter();
+            held.all(|place| !place.starts_with(path) && !path.starts_with(place))
+        };
+        widened.fence.writable.retain(is_apart);
         let end = self
             .start_supervised(widened, command, session, Secured::OnFirstWrite)
             .and_then(|supervised| {

@@ -69,6 +69,7 @@ impl Passage<'_> {
         proposal: &Proposal,
     ) -> Result<(SessionId, Option<Resolution>), ControlError> {
         let entering = self.entering(proposal)?;
+        self.note_remotes();
         match self.far {
             None => self.bench()?.enter(&entering),
             Some(_) => self.enter_far(&entering),
@@ -208,7 +209,7 @@ impl Bench<'_> {
 
     /// Whether the workspace lies in another one that is known or has rules, and so could have
     /// been made by whoever works there.
-    fn is_nested(&self, sql: &mut dyn Sql) -> Result<bool, ControlError> {
+    pub(super) fn is_nested(&self, sql: &mut dyn Sql) -> Result<bool, ControlError> {
         let here = self.site.is_none();
         for above in Path::new(&self.root).ancestors().skip(1) {
             // What lies on another machine is not looked at.

@@ -23,6 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::advance::MadeInAdvance;
 use super::asked::{Origin, Wants};
 use super::attend::{Stop, wait};
 use super::confine::{WidenedFence, WriteLimits};
@@ -149,6 +150,8 @@ struct QuestionGate {
     workspace: PathBuf,
     /// What may be written outside, where that is less than the fence holds.
     limits: WriteLimits,
+    /// Directories that were made in advance, and that the command has not made yet.
+    made: Mutex<BTreeSet<PathBuf>>,
 }
 
 /// Whether there is a checkpoint of the state before a command when it starts.
@@ -203,6 +206,14 @@ impl Gate for QuestionGate {
         let secured = self.ask(Question::Write);
         self.is_secured.store(secured, Ordering::Release);
         secured
+    }
+
+    fn removes(&self, path: &Path) -> bool {
+        self.limits.removes(path)
+    }
+
+    fn has_made(&self, path: &Path) -> bool {
+        self.made.lock().is_ok_and(|mut made| made.remove(path))
     }
 }
 
@@ -278,6 +289,8 @@ pub struct SupervisedChild {
     shared: Vec<PathBuf>,
     /// The sockets at which it calls us.
     own_sockets: Vec<PathBuf>,
+    /// What was made in advance.
+    made: Vec<MadeInAdvance>,
 }
 
 /// How a supervised command ended.
@@ -317,6 +330,7 @@ impl SupervisedChild {
             beside: PlacesBeside::default(),
             shared: Vec::new(),
             own_sockets: Vec::new(),
+            made: Vec::new(),
         })
     }
 }
@@ -336,6 +350,7 @@ impl Passage<'_> {
             mut fence,
             limits,
             own_sockets,
+            made,
             ..
         } = widened;
         let gate = Arc::new(QuestionGate {
@@ -343,6 +358,12 @@ impl Passage<'_> {
             is_secured: AtomicBool::new(secured == Secured::Yes),
             workspace: self.workspace.root.clone(),
             limits,
+            made: Mutex::new(
+                made.iter()
+                    .filter(|it| it.is_directory())
+                    .map(|it| it.path().to_owned())
+                    .collect(),
+            ),
         });
         if let Some(supervision) = &mut fence.supervision {
             supervision.registry = supervision.registry.join(session.as_str());
@@ -365,6 +386,7 @@ impl Passage<'_> {
             beside,
             shared,
             own_sockets,
+            made,
         })
     }
 
@@ -412,6 +434,9 @@ impl Passage<'_> {
             }
         })?;
         let mut holds = questions.holds;
+        for made in &supervised.made {
+            made.take_away();
+        }
         let observation = supervised.supervisor.as_ref().map(Supervisor::observe);
         let mut record = match &observation {
             Some(seen) => self.reach_record(&session, seen, &supervised.beside, &mut holds),
@@ -509,6 +534,15 @@ impl Passage<'_> {
             };
             questions.answers.insert(waiting.wanted, is_granted);
             let _ = waiting.answer.send(is_granted);
+        }
+    }
+
+    /// Asks for something outside that is done for an agent, and not by its programs behind the
+    /// fence. Where it is refused, with the hold that an operator can approve.
+    pub fn ask_outside(&self, session: &SessionId, wanted: &Refusal) -> Result<(), Option<HoldId>> {
+        match self.admit(session, wanted) {
+            Admission::Granted => Ok(()),
+            Admission::Refused(hold) => Err(hold),
         }
     }
 

@@ -20,6 +20,7 @@
 //! that is stored: values that the server had handed out to its cache are skipped,
 //! as after a restart of the server.
 
+mod beyond;
 mod capture;
 mod change;
 mod definition;
@@ -46,6 +47,8 @@ mod version;
 use crate::{
     Changed, Contents, Database, DatabaseError, Image, Keep, Restored, SqlChange, Trial, Verdict,
 };
+
+pub(crate) use beyond::refuse_beyond;
 
 pub(crate) fn capture(database: &Database, keep: &dyn Keep) -> Result<Image, DatabaseError> {
     capture::capture(database, keep)

@@ -11,6 +11,7 @@
 //! a table) a script of what comes before the rows and one of what comes behind them, and
 //! the rows of each table.
 
+mod beyond;
 mod capture;
 mod catalogue;
 mod change;
@@ -28,7 +29,9 @@ mod session;
 mod statements;
 mod surroundings;
 
+pub(crate) use beyond::refuse_beyond;
 pub(crate) use capture::capture;
 pub(crate) use change::change;
+pub(crate) use place::usual_socket;
 pub(crate) use restore::restore;
 pub(crate) use rows::{is_kept, rows, show_row};

@@ -214,7 +214,7 @@ fn password_in(line: &[u8], wanted: [&str; 4]) -> Option<String> {
 }
 
 /// The first of the usual directories that has a socket in it.
-fn usual_socket(port: u16) -> String {
+pub(crate) fn usual_socket(port: u16) -> String {
     let found = SOCKETS.iter().find(|directory| {
         Path::new(directory)
             .join(format!(".s.PGSQL.{port}"))

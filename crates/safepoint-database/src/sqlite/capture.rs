@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use super::beneath::Directory;
 use super::error::Place;
 use super::hold::hold;
 use super::open::{path, recover};
@@ -66,10 +67,15 @@ pub(super) fn look<T>(
         address: &database.address,
         path,
     };
+    let directory = match Directory::of(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(place.no_file()),
+        other => other.map_err(|error| DatabaseError::file("read", path, error))?,
+    };
+    let by_descriptor = directory.path();
     for attempt in 0..ATTEMPTS {
-        let held = match hold(path, database.access.lock_timeout) {
+        let held = match hold(&by_descriptor, database.access.lock_timeout) {
             Ok(Some(held)) => held,
-            Ok(None) => return read(&empty(path, place)?.view()?),
+            Ok(None) => return read(&empty(&by_descriptor, place)?.view()?),
             Err(DatabaseError::Locked { .. }) => return Err(place.locked()),
             // A writer died while it wrote to the shared memory, and the others have not
             // noticed yet. Who looks through SQLite puts it right.
@@ -79,6 +85,13 @@ pub(super) fn look<T>(
             }
             Err(DatabaseError::File { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(place.no_file());
+            }
+            Err(DatabaseError::File { action, error, .. }) => {
+                return Err(DatabaseError::File {
+                    action,
+                    path: path.to_owned(),
+                    error,
+                });
             }
             Err(error) => return Err(error),
         };

@@ -3,10 +3,14 @@
 //! The transaction is ours: statements that would end it, reach another database or
 //! change how this one is written are refused while they are compiled.
 
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Batch, Connection};
 
+use super::beneath::write_beneath;
 use super::error::Place;
 use super::open::{open, path};
 use super::rows::text;
@@ -45,11 +49,44 @@ pub(crate) fn change(
     judge: &mut dyn FnMut(&Trial) -> Verdict,
 ) -> Result<Changed, DatabaseError> {
     let path = path(database)?;
+    // The judge works where it did before: only what SQLite does is held.
+    let (ask, asked) = sync_channel::<Trial>(0);
+    let (say, said) = sync_channel::<Verdict>(0);
+    std::thread::scope(|scope| {
+        let access = &database.access;
+        let path = &path;
+        let work = move || {
+            let mut judge = |trial: &Trial| match ask.send(trial.clone()) {
+                Ok(()) => said.recv().unwrap_or(Verdict::Drop),
+                Err(_) => Verdict::Drop,
+            };
+            change_at(database, path, change, &mut judge)
+        };
+        let held = scope.spawn(move || write_beneath(path, access, work));
+        while let Ok(trial) = asked.recv() {
+            if say.send(judge(&trial)).is_err() {
+                break;
+            }
+        }
+        let broken = || DatabaseError::Lost {
+            address: database.address.to_string(),
+            why: "the work on it broke off".into(),
+        };
+        held.join().unwrap_or_else(|_| Err(broken()))
+    })
+}
+
+fn change_at(
+    database: &Database,
+    path: &Path,
+    change: &SqlChange,
+    judge: &mut dyn FnMut(&Trial) -> Verdict,
+) -> Result<Changed, DatabaseError> {
     let place = Place {
         address: &database.address,
-        path: &path,
+        path,
     };
-    let mut open = open(database, &path)?;
+    let mut open = open(database, path)?;
     let connection = &mut open.connection;
     connection
         .execute_batch(&format!("BEGIN IMMEDIATE; SAVEPOINT {SAVEPOINT}"))

@@ -265,6 +265,8 @@ fn read_header(main: &File) -> io::Result<Option<[u8; 100]>> {
 /// Opens a file for reading. Never waits, as for the other end of a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    // Links were followed before, to the directory that holds all its files.
+    let flags = flags | OFlags::NOFOLLOW;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 

@@ -14,6 +14,7 @@
 //! database goes through SQLite alone, so that whoever else is connected sees it as
 //! any other transaction, and a crash at any moment leaves the old state or the new.
 
+mod beneath;
 mod btree;
 mod capture;
 mod change;
@@ -38,7 +39,9 @@ mod wal;
 pub use hold::{Held, hold};
 pub use parked::close;
 
+pub(crate) use beneath::write_beneath;
 pub(crate) use capture::capture;
 pub(crate) use change::change;
+pub(crate) use open::path as path_of;
 pub(crate) use restore::restore;
 pub(crate) use rows::{Rows, show_row};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::beneath::{real_path, write_beneath};
 use super::error::Place;
 use super::parked::{Connected, Identity};
 use crate::{Database, DatabaseError};
@@ -17,7 +18,7 @@ pub(super) struct Open {
 
 /// The file of a database as SQLite sees it: links are followed, so that the files beside
 /// it are found. A path that leads nowhere stays as it is.
-pub(super) fn path(database: &Database) -> Result<PathBuf, DatabaseError> {
+pub(crate) fn path(database: &Database) -> Result<PathBuf, DatabaseError> {
     let Some(path) = database.address.file() else {
         return Err(DatabaseError::Unsupported {
             address: database.address.to_string(),
@@ -25,8 +26,13 @@ pub(super) fn path(database: &Database) -> Result<PathBuf, DatabaseError> {
         });
     };
     match path.canonicalize() {
-        Ok(real) => Ok(real),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(path.to_owned()),
+        Ok(real) => real_path(database, real),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // Its directory may be there.
+            let directory = path.parent().and_then(|it| it.canonicalize().ok());
+            let real = directory.and_then(|it| Some(it.join(path.file_name()?)));
+            real_path(database, real.unwrap_or_else(|| path.to_owned()))
+        }
         Err(error) => Err(DatabaseError::file("open", path, error)),
     }
 }
@@ -67,8 +73,10 @@ pub(super) fn recover(database: &Database, path: &Path) -> Result<(), DatabaseEr
         address: &database.address,
         path,
     };
-    let open = open(database, path)?;
-    open.connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
-        .map_err(|error| place.fail(error))
+    write_beneath(path, &database.access, || {
+        let open = open(database, path)?;
+        open.connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+            .map_err(|error| place.fail(error))
+    })
 }

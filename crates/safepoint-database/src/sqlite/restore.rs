@@ -9,6 +9,7 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode};
 
+use super::beneath::write_beneath;
 use super::capture::{TABLES, described, look, read_failed};
 use super::error::Place;
 use super::open::{open, path};
@@ -23,14 +24,25 @@ pub(crate) fn restore(
     contents: &dyn Contents,
 ) -> Result<Restored, DatabaseError> {
     let path = path(database)?;
+    write_beneath(&path, &database.access, || {
+        restore_at(database, &path, image, contents)
+    })
+}
+
+fn restore_at(
+    database: &Database,
+    path: &Path,
+    image: &Image,
+    contents: &dyn Contents,
+) -> Result<Restored, DatabaseError> {
     let place = Place {
         address: &database.address,
-        path: &path,
+        path,
     };
     let only = tables::wanted(database, image, place)?;
     let stored = Stored::new(image, contents, &database.access.scratch)?;
     if let Some(names) = only {
-        return tables::restore(database, &path, &stored, &names);
+        return tables::restore(database, path, &stored, &names);
     }
     // Before anything is touched: what is to be restored is what the image describes.
     let view = stored.view().map_err(|error| read_failed(place, error))?;
@@ -38,10 +50,10 @@ pub(crate) fn restore(
     if let Some(why) = difference(image, &kept) {
         return Err(place.not_identical(format!("what was kept differs, {why}")));
     }
-    match put(database, &path, &stored, image)? {
+    match put(database, path, &stored, image)? {
         Outcome::Restored(warnings) => Ok(Restored { warnings }),
         // It came into being, or went away, while we looked.
-        Outcome::Again => match put(database, &path, &stored, image)? {
+        Outcome::Again => match put(database, path, &stored, image)? {
             Outcome::Restored(warnings) => Ok(Restored { warnings }),
             Outcome::Again => Err(place.locked()),
         },

@@ -38,6 +38,7 @@ const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
 pub(super) const TYPE_INTO_TERMINAL: u32 = 0x5412;
 pub(super) const CONSOLE: u32 = 0x541C;
+const TCP_FASTOPEN_NO_COOKIE: i32 = 34;
 
 /// The part of an `ioctl` that says whose it is, and those of file systems: `f`, `X`, `v`, `r` and
 /// that of Btrfs. They change metadata through a descriptor that can only read.
@@ -56,9 +57,12 @@ const FILE_SYSTEM_QUESTIONS: [u32; 9] = [
     0x8100_9431, // FS_IOC_GETFSLABEL
 ];
 
-/// Socket options that send packets elsewhere than to the address that was checked, or share our
-/// memory with the kernel: level and name.
-const CLOSED_OPTIONS: [(i32, i32); 8] = [
+/// Socket options that send packets elsewhere than to the address that was checked, or later, when
+/// somebody else may answer there, or share our memory with the kernel: level and name.
+const CLOSED_OPTIONS: [(i32, i32); 11] = [
+    (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
+    (libc::IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE),
+    (libc::IPPROTO_TCP, libc::TCP_REPAIR),
     (libc::SOL_SOCKET, libc::SO_BINDTODEVICE),
     (libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX),
     (libc::SOL_SOCKET, libc::SO_ZEROCOPY),

@@ -9,10 +9,13 @@ use nix::sys::socket::{setsockopt, sockopt::BindToDevice};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
-use rustix::net::sockopt::{socket_cookie, socket_domain, socket_error, socket_type};
-use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType};
+use rustix::net::sockopt::{
+    socket_acceptconn, socket_cookie, socket_domain, socket_error, socket_type,
+};
+use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType, getsockname};
 
 use super::Refusal;
+use super::address::unfold;
 use super::caller::{Caller, Follow, Slices, TakenDescriptor};
 use super::listener::Answer;
 use super::places::{DirectoryCache, Places, path_of, real_path};
@@ -310,6 +313,66 @@ pub(super) fn is_blocking(socket: impl AsFd) -> Result<bool, Errno> {
     Ok(!fcntl_getfl(socket)?.contains(OFlags::NONBLOCK))
 }
 
+/// Whether others have a socket there: several can share a port (`SO_REUSEPORT`), and each would
+/// get some of what is meant for another.
+fn refuse_shared(reach: &Reach, socket: impl AsFd, address: SocketAddr) -> Result<(), Errno> {
+    let transport = match socket_type(socket)? {
+        SocketType::STREAM => Transport::Tcp,
+        SocketType::DGRAM => Transport::Udp,
+        _ => return Err(Errno::ACCESS),
+    };
+    match address.port() {
+        0 => Ok(()),
+        port => reach.refuse_foreign(transport, unfold(address.ip()), port),
+    }
+}
+
+/// The address in a call, with its scope: here nobody looks for another one.
+fn bound_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let address = internet(bytes)?;
+    let SocketAddr::V6(mut six) = address else {
+        return Some(address);
+    };
+    if let Some(scope) = bytes.get(24..28).and_then(|scope| scope.try_into().ok()) {
+        six.set_scope_id(u32::from_ne_bytes(scope));
+    }
+    Some(SocketAddr::V6(six))
+}
+
+/// `bind` of an address of the internet, done on behalf of the caller.
+fn bind_internet(
+    caller: &Caller<'_>,
+    reach: &Reach,
+    socket: &TakenDescriptor<'_>,
+    bytes: &[u8],
+) -> Result<(), Errno> {
+    caller.confirm()?;
+    let family = bytes.get(..2).and_then(|it| it.try_into().ok());
+    let family = i32::from(u16::from_ne_bytes(family.ok_or(Errno::INVAL)?));
+    let is_of_socket = match socket_domain(socket)? {
+        // An old way to bind to no address.
+        AddressFamily::INET => matches!(family, libc::AF_INET | libc::AF_UNSPEC),
+        _ => family == libc::AF_INET6,
+    };
+    if !is_of_socket {
+        return Err(Errno::AFNOSUPPORT);
+    }
+    let address = match family {
+        libc::AF_INET6 => bound_address(bytes),
+        _ => {
+            let mut bytes = bytes.to_vec();
+            let family = u16::try_from(libc::AF_INET).map_err(|_| Errno::INVAL)?;
+            if let Some(first) = bytes.get_mut(..2) {
+                first.copy_from_slice(&family.to_ne_bytes());
+            }
+            internet(&bytes)
+        }
+    };
+    let address = address.ok_or(Errno::INVAL)?;
+    refuse_shared(reach, socket, address)?;
+    rustix::net::bind(socket, &address)
+}
+
 /// `bind`: what the tree binds is its own.
 pub(super) fn bind(
     caller: &Caller<'_>,
@@ -321,9 +384,14 @@ pub(super) fn bind(
     let bound = caller.take_socket(caller.int(0)).and_then(|socket| {
         reach.registry.add(socket_cookie(&socket)?)?;
         let bytes = address_bytes(caller, caller.argument(1), caller.argument(2) & 0xffff_ffff)?;
-        Ok((socket_domain(&socket)?, bytes))
+        let family = socket_domain(&socket)?;
+        if matches!(family, AddressFamily::INET | AddressFamily::INET6) {
+            bind_internet(caller, reach, &socket, &bytes)?;
+        }
+        Ok((family, bytes))
     });
     match bound {
+        Ok((AddressFamily::INET | AddressFamily::INET6, _)) => Answer::from(Ok(0)),
         // Landlock holds new files, and no other address reaches anything by itself.
         Ok((AddressFamily::UNIX, bytes)) => {
             let path = bytes.get(2..).unwrap_or_default();
@@ -347,6 +415,10 @@ pub(super) fn bind(
     }
 }
 
+fn is_listening(socket: impl AsFd) -> bool {
+    socket_acceptconn(socket).unwrap_or(false)
+}
+
 /// `listen`, done on behalf of the caller, on this machine only.
 pub(super) fn listen(caller: &Caller<'_>, reach: &Reach, watch: &Watch) -> Answer {
     let done = caller.take_socket(caller.int(0)).and_then(|socket| {
@@ -356,6 +428,13 @@ pub(super) fn listen(caller: &Caller<'_>, reach: &Reach, watch: &Watch) -> Answe
             socket_domain(&socket)?,
             AddressFamily::INET | AddressFamily::INET6
         );
+        if is_internet {
+            // Somebody else may have begun to listen there since it was bound.
+            let bound = SocketAddr::try_from(getsockname(&socket)?).map_err(|_| Errno::INVAL)?;
+            if !is_listening(&socket) {
+                refuse_shared(reach, &socket, bound)?;
+            }
+        }
         if is_internet && setsockopt(&socket, BindToDevice, &OsString::from(LOOPBACK)).is_err() {
             watch.refuse(Refusal::Call("listen".to_owned()));
             return Err(Errno::ACCESS);

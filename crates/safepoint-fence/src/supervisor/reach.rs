@@ -154,6 +154,20 @@ impl Reach {
         cookies.is_empty() || self.registry.has_all(&cookies)
     }
 
+    /// Refuses to bind where somebody else has a socket.
+    pub(super) fn refuse_foreign(
+        &self,
+        transport: Transport,
+        address: IpAddr,
+        port: u16,
+    ) -> Result<(), Errno> {
+        let cookies = listeners(transport, address, port)?;
+        match cookies.is_empty() || self.registry.has_all(&cookies) {
+            true => Ok(()),
+            false => Err(Errno::ADDRINUSE),
+        }
+    }
+
     /// The name under which a rule allows an address.
     fn label_of(&self, address: IpAddr, port: u16) -> Option<String> {
         let rules = |rules: &'_ [HostRule]| -> Vec<HostRule> {

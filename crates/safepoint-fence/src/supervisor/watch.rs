@@ -116,6 +116,16 @@ impl Watch {
         self.gate.as_ref().is_none_or(|gate| gate.may_write(path))
     }
 
+    /// Whether a file is removed on behalf of the caller.
+    pub(super) fn removes(&self, path: &Path) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.removes(path))
+    }
+
+    /// Whether a directory was made in advance for the caller.
+    pub(super) fn has_made(&self, path: &Path) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.has_made(path))
+    }
+
     pub(super) fn refuse(&self, refused: Refusal) {
         insert(&mut self.lock().observation.refused, refused);
     }

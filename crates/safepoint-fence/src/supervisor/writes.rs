@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::Refusal;
@@ -158,12 +158,73 @@ pub(super) fn record(
         known.clear();
     }
     let is_tree = moves_trees(call) && paths.iter().any(|it| is_directory(it));
+    let single = match paths.as_slice() {
+        [path] => Some(path.clone()),
+        _ => None,
+    };
+    let makes_directory = makes_directory(call);
     for path in paths {
+        // A directory that is wanted outside is asked for as one.
+        let path = match makes_directory {
+            true => path.join(""),
+            false => path,
+        };
         if !note(path, is_tree, places, watch) {
             return Answer::Fail(Errno::ACCESS);
         }
     }
-    Answer::Continue
+    match single {
+        Some(path) => done_for(caller, &path, watch).unwrap_or(Answer::Continue),
+        None => Answer::Continue,
+    }
+}
+
+fn makes_directory(call: i64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if call == libc::SYS_mkdir {
+        return true;
+    }
+    call == libc::SYS_mkdirat
+}
+
+/// How a call removes a name, if it does.
+fn removal(caller: &Caller<'_>) -> Option<AtFlags> {
+    let call = caller.notification.call();
+    #[cfg(target_arch = "x86_64")]
+    match call {
+        libc::SYS_unlink => return Some(AtFlags::empty()),
+        libc::SYS_rmdir => return Some(AtFlags::REMOVEDIR),
+        _ => {}
+    }
+    let is_directory = caller.int(2) & libc::AT_REMOVEDIR != 0;
+    (call == libc::SYS_unlinkat).then_some(match is_directory {
+        true => AtFlags::REMOVEDIR,
+        false => AtFlags::empty(),
+    })
+}
+
+/// Does a call that was allowed for one name in a directory that the fence gives no right to.
+fn done_for(caller: &Caller<'_>, path: &Path, watch: &Watch) -> Option<Answer> {
+    if makes_directory(caller.notification.call()) {
+        return watch.has_made(path).then_some(Answer::Return(0));
+    }
+    let flags = removal(caller)?;
+    if !watch.removes(path) {
+        return None;
+    }
+    let remove = || {
+        caller.confirm()?;
+        // Who has given up rights does not get ours.
+        if !caller.has_our_rights() {
+            return Err(Errno::ACCESS);
+        }
+        let (directory, name) = path.parent().zip(path.file_name()).ok_or(Errno::INVAL)?;
+        let opening = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let directory = openat2(CWD, directory, opening, Mode::empty(), resolve)?;
+        unlinkat(&directory, name, flags).map(|()| 0)
+    };
+    Some(remove().into())
 }
 
 /// Whether the call itself will fail for the same reason, so that nothing is written.

@@ -168,7 +168,7 @@ fn age(freezer: &Path, name: &str, seconds: u64) {
 #[test]
 fn fe_05_a_freeze_lasts_while_its_process_lives_and_nobody_goes_on() {
     let room = Room::new();
-    let freezer = &room.supervision.freezer;
+    let freezer = room.supervision.freezer.as_deref().unwrap();
     let moves = || {
         room.run(room.command("sh", &["-c", "rm -rf a b; mkdir a && mv a b"]))
             .succeeded();
@@ -211,7 +211,7 @@ fn fe_05_a_freeze_holds_every_tree_that_can_move_one_of_its_names() {
     let room = Room::new();
     fs::create_dir_all(room.path("work/sub")).unwrap();
     let work = room.path("work").canonicalize().unwrap();
-    let freeze = Freeze::new(&room.supervision.freezer, "f");
+    let freeze = Freeze::new(room.supervision.freezer.as_deref().unwrap(), "f");
     let begin = |place: &Path| {
         let scope = FreezeScope {
             places: vec![place.to_owned()],

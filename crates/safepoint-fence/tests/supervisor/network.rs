@@ -371,3 +371,79 @@ print(got == data)
     );
     assert_eq!(ran.succeeded().talk(), "True\nTrue\n");
 }
+
+#[test]
+fn fe_10_a_connection_is_made_when_it_is_checked_and_not_later() {
+    let room = Room::new();
+    let ran = room.python(
+        "import socket
+one = socket.socket()
+for option in (30, 34, 19):
+    try:
+        one.setsockopt(socket.IPPROTO_TCP, option, 1)
+        print(option, 'set')
+    except OSError as error:
+        print(option, error.errno)
+one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+",
+    );
+    assert_eq!(ran.succeeded().talk(), "30 1\n34 1\n19 1\n");
+}
+
+/// Several sockets can share a port, and each gets some of what is meant for another.
+#[test]
+fn fe_10_nobody_joins_the_port_of_another() {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket, sockopt};
+    let others = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    sockopt::set_socket_reuseport(&others, true).unwrap();
+    let local: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+    bind(&others, &local).unwrap();
+    let bound = std::net::SocketAddr::try_from(getsockname(&others).unwrap()).unwrap();
+    let port = bound.port();
+    let datagrams = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+    sockopt::set_socket_reuseport(&datagrams, true).unwrap();
+    bind(&datagrams, &bound).unwrap();
+    let join = |kind: &str, host: &str| {
+        format!(
+            "import socket
+one = socket.socket(socket.AF_INET, socket.{kind})
+one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+one.bind(('{host}', {port}))
+if socket.{kind} == socket.SOCK_STREAM: one.listen()
+"
+        )
+    };
+    let room = Room::new();
+    // It does not listen yet: then nobody else does.
+    listen(&others, 4).unwrap();
+    for (kind, host) in [
+        ("SOCK_STREAM", "127.0.0.1"),
+        ("SOCK_STREAM", "0.0.0.0"),
+        ("SOCK_DGRAM", "127.0.0.1"),
+    ] {
+        let ran = room.python(&join(kind, host)).failed();
+        assert!(
+            ran.talk().contains("Address already in use"),
+            "{}",
+            ran.talk()
+        );
+    }
+    // A control: those of one session share theirs, as clusters of servers do.
+    let own = "import os, socket
+def serve(port):
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    one.bind(('127.0.0.1', port))
+    one.listen()
+    return one
+first = serve(0)
+second = serve(first.getsockname()[1])
+six = socket.socket(socket.AF_INET6)
+six.bind(('::1', 0))
+six.listen()
+print(first.getsockname() == second.getsockname(), six.getsockname()[0])
+";
+    let ran = room.python(own).succeeded();
+    assert_eq!(ran.talk(), "True ::1\n");
+}

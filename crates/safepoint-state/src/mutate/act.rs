@@ -292,6 +292,9 @@ impl State {
                     statements: sql.clone(),
                     check: verify.clone(),
                 };
+                if self.check_database(address)?.is_kept_inside {
+                    database.refuse_beyond(&change)?;
+                }
                 let done = database.change(&change, &mut |trial| match trial.passes() {
                     true => SqlVerdict::Keep,
                     false => SqlVerdict::Drop,

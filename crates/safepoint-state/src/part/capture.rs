@@ -125,6 +125,7 @@ impl State {
         address: &Address,
         variable: Option<&str>,
     ) -> Result<Database, StateError> {
+        let reach = self.check_database(address)?;
         let mut access = self.around.access()?;
         if let Some(variable) = variable {
             let text = access
@@ -155,7 +156,7 @@ impl State {
                 access.variables.insert(name.into(), password.into());
             }
         }
-        Ok(Database::new(address.clone(), access))
+        Ok(Database::new(address.clone(), access).within(reach.within))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Bringing a part back, through whatever owns it, and looking whether it is back.
 
+use std::path::Path;
+
 use safepoint_database::{Address, Image};
-use safepoint_store::Durability;
 use safepoint_store::durable::{self, Access};
+use safepoint_store::{Durability, StoreError};
 
 use super::{Held, Part, Reading, Subject, image_of, value};
 use crate::objects::{Objects, Reader};
@@ -33,11 +35,11 @@ impl State {
                     Ok(database.restore(&image, &Reading(reader))?.warnings)
                 }
                 Held::Bytes { content, .. } => {
-                    replace_file(address, Some(&reader.read(*content)?))?;
+                    self.replace_file(address, Some(&reader.read(*content)?))?;
                     Ok(Vec::new())
                 }
                 Held::Absent => {
-                    replace_file(address, None)?;
+                    self.replace_file(address, None)?;
                     Ok(Vec::new())
                 }
             },
@@ -101,29 +103,36 @@ impl State {
         };
         Ok(crate::part::unified(&text(before)?, &text(after)?))
     }
-}
 
-/// Puts a file in the place of a SQLite database, or takes it away.
-fn replace_file(address: &Address, wanted: Option<&[u8]>) -> Result<(), StateError> {
-    let Some(path) = address.file() else {
-        return Err(StateError::BadScope {
-            scope: address.to_string(),
-            why: "a database on a server cannot be taken away or replaced by bytes".to_owned(),
-        });
-    };
-    for end in ["-journal", "-wal", "-shm"] {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(end);
-        durable::remove(beside.as_ref())?;
-    }
-    match wanted {
-        Some(bytes) => {
-            if let Some(directory) = path.parent() {
-                durable::create_directory(directory)?;
-            }
-            durable::write(path, bytes, Access::Shared)?;
+    /// Puts a file in the place of a SQLite database, or takes it away.
+    fn replace_file(&self, address: &Address, wanted: Option<&[u8]>) -> Result<(), StateError> {
+        let Some(path) = address.file() else {
+            return Err(StateError::BadScope {
+                scope: address.to_string(),
+                why: "a database on a server cannot be taken away or replaced by bytes".to_owned(),
+            });
+        };
+        let database = self.database(address, None)?;
+        if let Some(directory) = path.parent()
+            && wanted.is_some()
+        {
+            durable::create_directory(directory)?;
         }
-        None => durable::remove(path)?,
+        if path.parent().is_none_or(|directory| !directory.is_dir()) {
+            return Ok(()); // there is nothing to take away
+        }
+        let replace = |path: &Path| -> Result<(), StoreError> {
+            for end in ["-journal", "-wal", "-shm"] {
+                let mut beside = path.as_os_str().to_owned();
+                beside.push(end);
+                durable::remove(beside.as_ref())?;
+            }
+            match wanted {
+                Some(bytes) => durable::write(path, bytes, Access::Shared),
+                None => durable::remove(path),
+            }
+        };
+        let replaced = database.replace_file(|path| replace(path).map_err(std::io::Error::other));
+        Ok(replaced?)
     }
-    Ok(())
 }

@@ -5,13 +5,15 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use safepoint_database::{Address, DatabaseError};
-use safepoint_model::yaml;
+use safepoint_database::{Address, DatabaseError, ServerPlace};
+use safepoint_fence::Refusal;
+use safepoint_model::{SessionId, yaml};
 use safepoint_state::{StateError, Subject, WantedPart};
 use safepoint_store::Location;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::passing::{Flags, Room};
 use crate::context::{Context, real_path};
 use crate::error::CliError;
 
@@ -25,7 +27,7 @@ pub(super) struct Chosen {
 }
 
 /// Sorts a scope. A file whose name looks like an address is named as `./state:x`.
-pub(super) fn split(context: &Context, scope: &[OsString]) -> Result<Chosen, CliError> {
+pub(super) fn split(context: &mut Context, scope: &[OsString]) -> Result<Chosen, CliError> {
     let mut chosen = Chosen {
         paths: Vec::new(),
         subjects: Vec::new(),
@@ -44,7 +46,7 @@ pub(super) fn split(context: &Context, scope: &[OsString]) -> Result<Chosen, Cli
 }
 
 /// The state or database that a text names; `None` when it is a path.
-pub(super) fn subject(context: &Context, text: &str) -> Result<Option<Subject>, CliError> {
+pub(super) fn subject(context: &mut Context, text: &str) -> Result<Option<Subject>, CliError> {
     if let Some(key) = text.strip_prefix("state:") {
         check_key(key)?;
         return Ok(Some(Subject::State {
@@ -66,7 +68,7 @@ pub(super) fn subject(context: &Context, text: &str) -> Result<Option<Subject>, 
 }
 
 /// Refuses databases that are ours, to everybody, and those that an agent may not name.
-fn check_place(context: &Context, address: &Address) -> Result<(), CliError> {
+fn check_place(context: &mut Context, address: &Address) -> Result<(), CliError> {
     if is_our_own(context, address)? {
         return Err(CliError::Invalid {
             message: "that is where Safepoint keeps its own record".to_owned(),
@@ -114,23 +116,58 @@ fn is_our_own(context: &Context, address: &Address) -> Result<bool, CliError> {
     Ok(is_same && address.engine() == ours.engine())
 }
 
-/// An agent names no database file outside its workspace: its fence keeps it from writing there,
-/// and we run outside of that.
-fn keep_agent_inside(context: &Context, address: &Address) -> Result<(), CliError> {
-    let Some(file) = address.file().filter(|_| context.is_agent()) else {
+/// Refuses a database that a checkpoint holds where whoever asks may not name it.
+pub(super) fn check_part(context: &mut Context, part: &Subject) -> Result<(), CliError> {
+    match part {
+        Subject::Database { address, .. } => keep_agent_inside(context, address),
+        Subject::State { .. } => Ok(()),
+    }
+}
+
+/// An agent names no database file outside its workspace, and no server that nobody has named: its
+/// fence keeps it from both, and we run outside of that. What is wanted is asked for like anything
+/// else outside the fence.
+fn keep_agent_inside(context: &mut Context, address: &Address) -> Result<(), CliError> {
+    let Err(message) = context.database_check()(address) else {
         return Ok(());
     };
-    match real_path(file).starts_with(context.workspace()?.root) {
-        true => Ok(()),
-        false => Err(CliError::Invalid {
-            message: format!("`{}` is outside the workspace", file.display()),
-            suggestion: "an agent changes databases in its workspace; ask a person about others",
+    let suggestion = match address.file() {
+        Some(_) if context.speaks_for_agent() => {
+            "an agent changes databases in its workspace; ask a person about others"
+        }
+        Some(_) => "`realpath` shows where it is",
+        None => "a person names it under `services:` in their own settings, or opens it for you",
+    };
+    let refused = |message| CliError::Invalid {
+        message,
+        suggestion,
+    };
+    let variables = context.environment.variables().into_iter().collect();
+    let session = context.environment.text("SAFEPOINT_SESSION");
+    let session = session.and_then(|session| session.parse::<SessionId>().ok());
+    let (Some(place), Some(session)) = (address.server_place(&variables), session) else {
+        return Err(refused(message));
+    };
+    let wanted = match &place {
+        ServerPlace::Host(host, port) => Refusal::Host(match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
         }),
+        ServerPlace::Socket(path) => Refusal::Socket(path.clone()),
+    };
+    let room = Room::open(context, &Flags::of_hook(true))?;
+    match room.passage().ask_outside(&session, &wanted) {
+        Ok(()) => {
+            context.open_database(&place);
+            Ok(())
+        }
+        Err(None) => Err(refused(message)),
+        Err(Some(hold)) => Err(refused(format!("{message}; {hold} waits for a person"))),
     }
 }
 
 /// `env:DATABASE_URL`, with `#TABLE,…` behind it to mean only some tables.
-fn from_variable(context: &Context, text: &str) -> Result<Subject, CliError> {
+fn from_variable(context: &mut Context, text: &str) -> Result<Subject, CliError> {
     let (name, only) = match text.split_once('#') {
         Some((name, only)) => (name, format!("#{only}")),
         None => (text, String::new()),

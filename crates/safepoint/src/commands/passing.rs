@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use safepoint_authority::{Denial, DenialCode, HoldState, SideEffect};
 use safepoint_control::pass::{
-    Act, Answer, DefaultHosts, Denied, Far, HoldWait, LateWork, Mode, Passage, Proposal, Stdin,
-    session_ended,
+    Act, Answer, Asker, DefaultHosts, Denied, Far, HoldWait, LateWork, Mode, Passage, Proposal,
+    Stdin, session_ended,
 };
 use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{
@@ -106,6 +106,7 @@ pub(crate) struct Room {
     home: Option<PathBuf>,
     hold_timeout: Span,
     default_hosts: DefaultHosts,
+    asker: Asker,
     fence: Option<Fence>,
     is_within: bool,
     place: Option<WorkspaceId>,
@@ -135,6 +136,10 @@ impl Room {
             home: crate::world::home_of_user(),
             hold_timeout: context.settings.hold_timeout.value,
             default_hosts: context.settings.reachable.defaults,
+            asker: match context.speaks_for_agent() {
+                true => Asker::Agent,
+                false => Asker::Person,
+            },
             fence: match flags.no_fence {
                 true => None,
                 false => Some(fence(context, &workspace)),
@@ -171,7 +176,12 @@ impl Room {
                 context.pin_root(&home)?;
             }
         }
-        Self::open(context, flags)
+        let mut room = Self::open(context, flags)?;
+        // What `run` keeps calls us through its broker, and is an agent.
+        if !context.is_agent() {
+            room.asker = Asker::Client;
+        }
+        Ok(room)
     }
 
     /// That of a command that was typed. A person may do without a fence; an agent may not.
@@ -198,6 +208,7 @@ impl Room {
             hold_timeout: self.hold_timeout,
             fence: self.fence.clone(),
             default_hosts: self.default_hosts,
+            asker: self.asker,
             is_within: self.is_within,
             place: self.place.clone(),
             progress: &self.progress,
@@ -206,6 +217,14 @@ impl Room {
                 limit: self.hold_wait,
                 listener: &self.delivery,
             }),
+        }
+    }
+
+    /// The same, for what a client has an agent's line run by.
+    pub(crate) fn for_agent(self) -> Self {
+        Self {
+            asker: Asker::Agent,
+            ..self
         }
     }
 
@@ -580,6 +599,7 @@ pub(crate) fn recover(
         hold_timeout: context.settings.hold_timeout.value,
         fence: None,
         default_hosts: context.settings.reachable.defaults,
+        asker: Asker::Agent,
         is_within: false,
         place: context.place_of(&workspace.root, control.trail())?,
         progress: &Progress::default(),

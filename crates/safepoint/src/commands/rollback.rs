@@ -57,6 +57,9 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     };
     let chosen = outside::split(context, &arguments.paths)?;
     let parts = chosen_parts(&snapshot, &chosen, arguments.paths.is_empty())?;
+    for part in &parts {
+        outside::check_part(context, &part.subject)?;
+    }
     let scope = match chosen.paths.is_empty() && !arguments.paths.is_empty() {
         true => Scope::nothing(),
         false => Scope::parse_among(&workspace.root, &here, &chosen.paths, &captured)?,

@@ -81,7 +81,7 @@ impl Context {
 
     /// Whether a person is there to be asked.
     fn can_ask(&self) -> bool {
-        let is_person = !self.is_agent() && self.agent.is_none() && self.served.is_none();
+        let is_person = !self.speaks_for_agent();
         let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         is_person && (self.yes || is_there && self.console.mode == Mode::Text)
     }

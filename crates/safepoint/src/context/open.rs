@@ -151,7 +151,8 @@ impl Context {
             .with_caller(match self.is_agent() || self.agent.is_some() {
                 true => Caller::Agent,
                 false => Caller::Person,
-            });
+            })
+            .with_database_check(self.database_check());
         let recovered = state.recover()?;
         if self.access == Access::Reading && !self.told_unfinished {
             self.told_unfinished = true;

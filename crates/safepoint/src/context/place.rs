@@ -223,6 +223,11 @@ impl Context {
         self.environment.path("SAFEPOINT_AGENT").is_some()
     }
 
+    /// Whether it is an agent's client, or a server, that asks, or an agent.
+    pub(crate) fn speaks_for_agent(&self) -> bool {
+        self.is_agent() || self.agent.is_some() || self.served.is_some()
+    }
+
     /// Whether all workspaces are looked at, if that is asked for: by no agent, whose own is the
     /// one that it works in.
     pub(crate) fn looks_everywhere(&self, asked: bool) -> Result<bool, CliError> {

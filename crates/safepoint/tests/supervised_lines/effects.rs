@@ -210,6 +210,11 @@ fn fe_11_what_a_project_fetches_from_may_be_reached_and_later_remotes_may_not() 
         names.collect()
     };
     let claude = Claude::new(&env);
+    // The workspace lies in a temporary folder, where agents write: its remotes count once a
+    // person has used it.
+    call(&claude, "t-0", line);
+    assert!(refused(&env).contains(&"origin.invalid:443".to_owned()));
+    support::runs(&env, &["true"]);
     call(&claude, "t-1", line);
     let first = ["later.invalid:443", "pypi.org:443", "static.crates.io:444"];
     assert_eq!(refused(&env), first);
@@ -221,4 +226,103 @@ fn fe_11_what_a_project_fetches_from_may_be_reached_and_later_remotes_may_not() 
     call(&claude, "t-3", line);
     assert!(refused(&env).contains(&"origin.invalid:443".to_owned()));
     env.set("SAFEPOINT_SWITCH", "");
+}
+
+#[test]
+fn fe_11_a_workspace_that_an_agent_makes_brings_no_hosts() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let script = format!(
+        "mkdir sub; cd sub; git init -q .; git remote add a http://{host}/x\n\
+         git remote add b https://evil.invalid/x; git remote add c ssh://git@10.1.1.1/x\n\
+         {SAFEPOINT} --json exec -- python3 ../dial.py {host} evil.invalid:443 10.1.1.1:22\n"
+    );
+    env.write("project/make.sh", &script);
+    let output = call(&claude, "t-1", "sh make.sh");
+    assert!(!told(&output).contains("reached 1"), "{output:?}");
+    assert!(listener.accept().is_err(), "{output:?}");
+    let made = || ended(&env)["refused"].clone();
+    let refused = |list: &Value, host: &str| {
+        let mut list = list.as_array().unwrap().iter();
+        list.any(|it| it["target"] == host)
+    };
+    let first = entries(&env, "action_ended");
+    let all: Vec<Value> = first
+        .iter()
+        .flat_map(|it| {
+            it["body"]["refused"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default()
+        })
+        .collect();
+    let all = Value::Array(all);
+    for target in [host.as_str(), "evil.invalid:443", "10.1.1.1:22"] {
+        assert!(refused(&all, target), "{target}: {all:#} {output:?}");
+    }
+    // A control: a person uses it, and the name may be dialled; addresses may not. That it lies in
+    // another workspace is put before them first.
+    support::add(&env, "ann");
+    let words = [
+        "--json",
+        "exec",
+        "--",
+        "python3",
+        "../dial.py",
+        &host,
+        "evil.invalid:443",
+    ];
+    let person = || {
+        let mut command = env.command(&words);
+        command.current_dir(env.project().join("sub"));
+        support::reply_of(&mut command)
+    };
+    let (_, reply) = person();
+    approve(&env, reply["denial"]["hold_id"].as_str().unwrap());
+    let output = person();
+    let list = made();
+    assert!(refused(&list, &host), "{list:#} {output:?}");
+    assert!(!refused(&list, "evil.invalid:443"), "{list:#} {output:?}");
+    assert!(listener.accept().is_err());
+}
+
+/// The main repository lies where nobody writes unasked, and the work tree belongs to it.
+#[test]
+fn fe_02_a_line_that_nobody_judged_writes_no_repository_of_a_linked_work_tree() {
+    let env = plain();
+    let place = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let main = place.path().canonicalize().unwrap();
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=N", "-c", "user.email=n@example.invalid"];
+        let done = Command::new("git")
+            .args(identity)
+            .args(words)
+            .current_dir(&main)
+            .output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    let linked = env.project().with_file_name("linked");
+    git(&["init", "--quiet"]);
+    git(&["commit", "--quiet", "--allow-empty", "-m", "first"]);
+    git(&["worktree", "add", "--quiet", linked.to_str().unwrap()]);
+    let write = |name: &str| format!("echo x > {}/.git/{name}", main.display());
+    let output = shell(&env, &write("hooks/pre-commit"))
+        .current_dir(&linked)
+        .output()
+        .unwrap();
+    assert!(!main.join(".git/hooks/pre-commit").exists(), "{output:?}");
+    let output = shell(&env, "echo x > made")
+        .current_dir(&linked)
+        .output()
+        .unwrap();
+    assert!(!linked.join("made").exists(), "{output:?}");
+    // A control: what is let through writes there, as git does.
+    fs::write(linked.join("write.sh"), write("written")).unwrap();
+    let mut person = env.command(&["exec", "--", "sh", "write.sh"]);
+    let output = person.current_dir(&linked).output().unwrap();
+    assert!(main.join(".git/written").exists(), "{output:?}");
 }

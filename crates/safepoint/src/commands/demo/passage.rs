@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use safepoint_authority::{Choice, DenialCode, Operator, OperatorKey};
 use safepoint_control::pass::{
-    Act, Answer, Capture, DefaultHosts, Denied, Desk, Leave, Mode, Passage, Proposal, Ran, Stdin,
-    Verdict,
+    Act, Answer, Asker, Capture, DefaultHosts, Denied, Desk, Leave, Mode, Passage, Proposal, Ran,
+    Stdin, Verdict,
 };
 use safepoint_control::{AtlasFile, Control, NoCaller};
 use safepoint_fence::{Caches, Fence, Listing, Terminals};
@@ -114,6 +114,7 @@ impl Sample {
             hold_timeout: Span::from_micros(15 * 60 * 1_000_000),
             fence: Some(self.fence.clone()),
             default_hosts: DefaultHosts::None,
+            asker: Asker::Agent,
             is_within: false,
             place: None,
             progress: &self.progress,

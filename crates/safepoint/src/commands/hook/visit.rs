@@ -19,6 +19,7 @@ use super::{Arguments, PerformedName, reason};
 use crate::cli::{Cli, Command};
 use crate::commands::agents::{HOOK_ROOT, check_agent_call};
 use crate::commands::passing::{Flags, Room};
+use crate::commands::perform::note_settings;
 use crate::commands::perform::relay::{self, RelayedLine};
 use crate::commands::session::deliver;
 use crate::commands::waiting::{Asked, StopSignals, Waited, wait_until};
@@ -392,7 +393,11 @@ impl<'a> Visit<'a> {
 
     fn room(&mut self, flags: &Flags) -> Result<Room, CliError> {
         let client = self.heard.client.name();
-        Room::of_client(self.context, flags, client, &self.heard.session)
+        let room = Room::of_client(self.context, flags, client, &self.heard.session)?;
+        if self.heard.client == Client::ClaudeCode {
+            note_settings(self.context, &room.control, &self.heard.session)?;
+        }
+        Ok(room)
     }
 
     fn flags(&self) -> Flags {

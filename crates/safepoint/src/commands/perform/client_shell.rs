@@ -11,15 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use rustix::process::Signal;
-use safepoint_clients::{Client, agent_lines, configured_commands, settings, shell_prefix_program};
-use safepoint_control::pass::{LinePlace, ShellLine, client_process};
-use serde_json::Value;
+use safepoint_clients::{Client, agent_lines, shell_prefix_program};
+use safepoint_control::pass::{LinePlace, ShellLine};
 
+use super::configured::is_configured;
 use super::relay::{self, Candidate};
 use super::{Judged, broker_client, perform, shell_named};
 use crate::cli::Global;
 use crate::commands::hook;
-use crate::commands::install::places;
 use crate::commands::passing::{Flags, Room};
 use crate::commands::run::{BrokerClient, Keeper};
 use crate::context::Context;
@@ -29,18 +28,11 @@ use crate::paths::Paths;
 use crate::world::Environment;
 
 /// Names the session, in the environment of every shell that Claude Code starts.
-const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+pub(super) const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 /// Where the hooks of a plugin lie, in their environment.
 const PLUGIN: &str = "CLAUDE_PLUGIN_ROOT";
-/// Where administrators configure Claude Code.
-const MANAGED: [&str; 2] = [
-    "/etc/claude-code/managed-settings.json",
-    "/etc/claude-code/managed-mcp.json",
-];
 /// What is said of a line of the shell tool that no hook of ours was asked about.
 const NOT_JUDGED: &str = "Safepoint was not asked about this line, so it can change nothing: are its hooks switched off?";
-/// The longest file of settings that is read.
-const LARGEST: u64 = 64 << 20;
 
 /// Arguments of `client-shell`
 #[derive(Debug, clap::Args)]
@@ -246,72 +238,4 @@ fn own_hook(text: &OsStr) -> Option<Vec<String>> {
     let is_ours = real(Path::new(program)).is_some_and(|path| Some(path) == real(&ours));
     let is_hook = rest.first().is_some_and(|word| word == "hook");
     (is_ours && is_hook).then(|| rest.to_vec())
-}
-
-/// Whether a person has configured the client to run exactly this.
-fn is_configured(
-    global: &Global,
-    environment: &Environment,
-    text: &OsStr,
-) -> Result<bool, CliError> {
-    let Some(text) = text.to_str() else {
-        return Ok(false);
-    };
-    let context = Context::of_agent(global, &environment.directory, Client::ClaudeCode.name())?;
-    let root = context.workspace()?.root;
-    let servers = [
-        Some(settings::server_place(&root)),
-        environment
-            .path("HOME")
-            .map(|home| home.join(".claude.json")),
-        environment
-            .path("CLAUDE_CONFIG_DIR")
-            .map(|it| it.join(".claude.json")),
-    ];
-    let servers = servers.into_iter().flatten();
-    let mut settings: Vec<Value> = servers.filter_map(|file| read_json(&file)).collect();
-    settings.extend(settings_of_client(&context)?);
-    let mut commands = settings.iter().flat_map(configured_commands);
-    Ok(commands.any(|command| command.is(text)))
-}
-
-/// The settings that Claude Code has, wherever they are.
-pub(super) fn settings_of_client(context: &Context) -> Result<Vec<Value>, CliError> {
-    let user = places(context, Client::ClaudeCode, settings::Scope::User)?;
-    let project = places(context, Client::ClaudeCode, settings::Scope::Project)?;
-    let local = project
-        .iter()
-        .map(|it| it.with_file_name("settings.local.json"));
-    let mut files: Vec<PathBuf> = MANAGED.iter().map(PathBuf::from).collect();
-    files.extend(user);
-    files.extend(local);
-    files.extend(project.clone());
-    let mut settings: Vec<Value> = files.iter().filter_map(|file| read_json(file)).collect();
-    settings.extend(settings_on_command_line(client_process().0));
-    Ok(settings)
-}
-
-/// The settings that a person has named where the client was started.
-fn settings_on_command_line(client: u32) -> Vec<Value> {
-    let process = PathBuf::from(format!("/proc/{client}"));
-    let Ok(line) = std::fs::read_to_string(process.join("cmdline")) else {
-        return Vec::new();
-    };
-    let words: Vec<String> = line.split('\0').map(str::to_owned).collect();
-    let named = safepoint_clients::named_settings(&words);
-    let values = named.into_iter().filter_map(|name| {
-        let is_json = name.trim_start().starts_with('{');
-        match (is_json, std::fs::read_link(process.join("cwd"))) {
-            (true, _) => serde_json::from_str(name).ok(),
-            (false, Ok(directory)) => read_json(&directory.join(name)),
-            (false, Err(_)) => None,
-        }
-    });
-    values.collect()
-}
-
-fn read_json(file: &Path) -> Option<Value> {
-    let is_small = std::fs::metadata(file).ok()?.len() <= LARGEST;
-    let text = is_small.then(|| std::fs::read(file).ok())??;
-    serde_json::from_slice(&text).ok()
 }

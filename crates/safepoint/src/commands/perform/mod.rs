@@ -4,8 +4,11 @@
 //! nobody types it. Claude Code starts its shells through `safepoint client-shell` instead.
 
 mod client_shell;
+mod configured;
 mod refusals;
 pub(crate) mod relay;
+
+pub(crate) use configured::note_settings;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -89,7 +92,8 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<u8, Cl
         context.pin_root(root)?;
     }
     let wait = context.settings.hook_wait.value;
-    let room = Room::open(context, &Flags::of_hook(false))?.with_hold_wait(wait);
+    let room = Room::open(context, &Flags::of_hook(false))?;
+    let room = room.for_agent().with_hold_wait(wait);
     let shell = shell_named("bash");
     let shell_line = ShellLine {
         shell: &shell,

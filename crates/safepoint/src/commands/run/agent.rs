@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use safepoint_control::pass::{Act, Answer, Ended, Mode as PassMode, Passage, Stdin};
-use safepoint_fence::{Fence, Listener, Strength, Terminals};
+use safepoint_control::pass::{Act, Answer, Ended, LeftRunning, Mode as PassMode, Passage, Stdin};
+use safepoint_fence::{Fence, Listener, NetworkAccess, Strength, Terminals};
 use safepoint_model::{Exit, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,8 +62,10 @@ pub(super) fn run(
     // Agents give the commands they run terminals of their own.
     if let Some(fence) = &mut passage.fence {
         fence.terminals = Terminals::All;
-        // The client itself talks to its model.
-        fence.supervision = None;
+        // The client itself talks to its model, to keyrings and to its own tools.
+        if let Some(supervision) = &mut fence.supervision {
+            supervision.network = NetworkAccess::Open;
+        }
         if !arguments.flags.dry_run {
             fence.make_caches();
         }
@@ -244,7 +246,12 @@ fn start(mut command: Command, fence: Option<&Fence>) -> Result<Child, CliError>
     };
     match fence {
         Some(fence) => match fence.spawn(command) {
-            Ok(started) => Ok(started.child),
+            Ok(started) => {
+                if let Some(supervisor) = started.supervisor {
+                    crate::detach::keep(LeftRunning::Unrecorded(supervisor));
+                }
+                Ok(started.child)
+            }
             Err(safepoint_fence::FenceError::Start { source, .. }) => Err(failed(source)),
             Err(error) => Err(failed(std::io::Error::other(error))),
         },

@@ -8,7 +8,7 @@ use std::path::Path;
 use safepoint_clients::{Client, Heard};
 use serde_json::Value;
 
-use super::super::client_shell::settings_of_client;
+use super::super::configured::settings_of_client;
 use crate::context::Context;
 use crate::error::CliError;
 
