@@ -129,6 +129,8 @@ impl Writes {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests make files")]
+
     use super::*;
 
     #[test]

@@ -39,10 +39,10 @@ impl Context {
             let (what, place) = (&it.summary, it.workspace.display());
             self.console.warn_always(&match self.access {
                 Access::Writing => format!(
-                    "`{what}` was cut off in `{place}`, and nobody saw how far it came: it is in `safepoint log` as `unknown` with what it was seen to write, and `safepoint undo` takes that back"
+                    "`{what}` was cut off in `{place}`, and nobody saw how far it came: it is in `safepoint log` as `unknown` with what it was seen to write, and whatever else has changed since as `observed`"
                 ),
                 Access::Reading => format!(
-                    "`{what}` was cut off in `{place}`, and what it wrote is not in the log yet: `safepoint checkpoint`, or any command that writes, records it, and `safepoint undo` takes it back"
+                    "`{what}` was cut off in `{place}`, and what it wrote is not in the log yet: `safepoint checkpoint`, or any command that writes, records it"
                 ),
             });
         }
