@@ -592,6 +592,7 @@ fn fe_02_a_line_whose_safepoint_is_killed_is_told_of() {
     env.write("project/stop", "");
     passes(&claude.after("t-1", "Bash", json!({"command": line})));
     let action = last_action(&env);
-    assert_eq!(action["outcome"], "ok", "as the client says: {action:#}");
+    // The client says that it went well, and nobody has watched over it to its end.
+    assert_eq!(action["outcome"], "unknown", "{action:#}");
     assert_eq!(env.json(&["log"])["actions"].as_array().unwrap().len(), 1);
 }

@@ -52,14 +52,19 @@ pub(super) fn kernel() -> CheckReply {
 
 /// Where tools keep their caches behind the fence.
 pub(super) fn caches(context: &Context) -> CheckReply {
-    let found = context.workspace().map(|workspace| {
-        let fence = passing::fence(context, &workspace);
-        let Caches::Planned(plan) = fence.caches else {
-            return "agents have none of their own here, since the workspace lies there".to_owned();
-        };
-        of_plan(&plan)
-    });
-    check("caches", found.map_err(|error| error.to_string()))
+    let Ok(workspace) = context.workspace() else {
+        // What is wrong with it is told beside this.
+        let why = "there is no project here: they are made where an agent works";
+        return check("caches", Ok(why.to_owned()));
+    };
+    let fence = passing::fence(context, &workspace);
+    let found = match &fence.caches {
+        Caches::Planned(plan) => of_plan(plan),
+        Caches::None | Caches::Made(_) => {
+            "agents have none of their own here, since the workspace lies there".to_owned()
+        }
+    };
+    check("caches", Ok(found))
 }
 
 fn of_plan(plan: &CachePlan) -> String {

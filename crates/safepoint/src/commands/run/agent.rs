@@ -101,6 +101,11 @@ pub(super) fn run(
         }
     };
     let session = passage.begin_agent(&mut leave, arguments.flags.objective.clone())?;
+    let supervision = passage.fence.as_mut();
+    if let Some(supervision) = supervision.and_then(|fence| fence.supervision.as_mut()) {
+        // Whoever comes after a kill knows from it what the agent wrote.
+        supervision.journal = Some(room.state.write_journal(&leave.action_id));
+    }
     if fence.is_none() || safepoint_fence::strength() != Strength::Full {
         context.console.warn(&strength_in_words(fence.as_ref()));
     }
