@@ -591,8 +591,15 @@ fn fe_02_a_line_whose_safepoint_is_killed_is_told_of() {
     }
     env.write("project/stop", "");
     passes(&claude.after("t-1", "Bash", json!({"command": line})));
-    let action = last_action(&env);
+    let log = env.json(&["log"]);
+    let actions = log["actions"].as_array().unwrap();
+    let action = actions.iter().find(|it| it["summary"] == line).unwrap();
     // The client says that it went well, and nobody has watched over it to its end.
     assert_eq!(action["outcome"], "unknown", "{action:#}");
-    assert_eq!(env.json(&["log"])["actions"].as_array().unwrap().len(), 1);
+    let created = |path: &str| json!([{"path": path, "change": "created"}]);
+    assert_eq!(action["changes"], created("started"), "{action:#}");
+    // What was done beside it is nobody's.
+    let others: Vec<_> = actions.iter().filter(|it| it["summary"] != line).collect();
+    assert_eq!(others.len(), 1, "{log:#}");
+    assert_eq!(others[0]["changes"], created("stop"), "{log:#}");
 }
