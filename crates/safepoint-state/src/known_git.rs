@@ -158,15 +158,15 @@ fn write(file: &Path, record: &FirstSight) -> Result<(), StateError> {
     Ok(durable::write(file, &text, Access::Private)?)
 }
 
-/// The record of a workspace, if it is of this directory and has this repository.
+/// The record of a workspace, if it had this repository. The directory itself may have been made
+/// anew since, as a roll back makes one that was deleted.
 fn known_with(data: &Path, root: &Path, common_dir: &Path) -> Option<(PathBuf, FirstSight)> {
-    let root_mark = mark(root)?;
     let common_dir = mark(common_dir)?;
     let file = data.join("first-seen").join(format!("{}.json", key(root)));
     let known = read(&file).ok()??;
     let elsewhere = known.elsewhere.as_ref()?;
     let is_it = elsewhere.is_accepted && elsewhere.common_dir == common_dir;
-    (is_it && known.root == root_mark).then_some((file, known))
+    is_it.then_some((file, known))
 }
 
 impl State {
@@ -189,11 +189,19 @@ impl State {
         let (Some((file, known)), Some(now)) = (known, Elsewhere::of(&tie)) else {
             return Ok(());
         };
+        let Some(root) = mark(&root) else {
+            return Ok(());
+        };
         let elsewhere = Some(Elsewhere {
             is_accepted: true,
             ..now
         });
-        write(&file, &FirstSight { elsewhere, ..known })
+        let record = FirstSight {
+            root,
+            elsewhere,
+            ..known
+        };
+        write(&file, &record)
     }
 
     /// The repository of a work tree, if it is its own.

@@ -75,7 +75,7 @@ pub(super) fn open(
     let mut secrets = Secrets::default();
     for sealed in wanted.sealed {
         let path = unescape(&sealed.path);
-        if wanted.scope.cover(&path) != Cover::Everything || wanted.is_untouched(&sealed.path) {
+        if wanted.scope.cover(&path) != Cover::Everything {
             continue;
         }
         if identities.is_empty() {
@@ -99,6 +99,7 @@ pub(super) fn open(
                     }
                     present.as_ref().is_some_and(|present| *present == *put)
                 }
+                None if wanted.is_untouched(&sealed.path) => continue,
                 None => present.is_none() || wanted.is_as_left(&sealed.path, workspace),
             };
             if !is_left {
