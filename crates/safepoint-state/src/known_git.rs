@@ -100,6 +100,10 @@ fn belongs(
     let file = data.join("first-seen").join(format!("{}.json", key(root)));
     let known = read(&file)?;
     let is_new_place = known.is_none();
+    let had = known.as_ref().and_then(|known| known.elsewhere.as_ref());
+    if now.is_none() && had.is_some_and(|had| had.is_accepted) {
+        return Ok(true); // a work tree that was removed: it may come back
+    }
     let known = known.filter(|known| known.root == root_mark);
     let accepted = match (&known, &now) {
         (Some(_), None) => return Ok(true),
