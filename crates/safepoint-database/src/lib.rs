@@ -30,3 +30,4 @@ pub use database::{Access, Changed, Database, Restored, Row, SqlChange, Trial, V
 pub use error::DatabaseError;
 pub use image::{Column, Image, Object, Schema, Table, TableImage};
 pub use piece::{Contents, Keep, Piece, Sink};
+pub use tool::PROGRAMS;

@@ -9,6 +9,13 @@ use std::process::{Command, Stdio};
 
 use crate::DatabaseError;
 
+/// The names of all of them.
+pub const PROGRAMS: [&str; 3] = [PG_DUMP, MARIADB, MYSQL];
+pub(crate) const PG_DUMP: &str = "pg_dump";
+pub(crate) const MARIADB: &str = "mariadb";
+/// What the client of MariaDB was called before it had a name of its own.
+pub(crate) const MYSQL: &str = "mysql";
+
 /// A program that was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Tool {
@@ -18,8 +25,8 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The first of `names` on `PATH`, or below one of `elsewhere`. Relative entries of
-    /// the path are passed over: they would let a work tree bring its own program.
+    /// The first of `names` on `PATH`. Relative entries of the path are passed over: they would
+    /// let a work tree bring its own program.
     pub(crate) fn find(
         names: &[&str],
         variables: &BTreeMap<OsString, OsString>,

@@ -33,6 +33,7 @@ fn main() {
     };
     let fence = Fence {
         writable: vec![writable.canonicalize().expect("a directory")],
+        exact: Vec::new(),
         hidden: Vec::new(),
         listing: Listing::Everywhere,
         terminals: Terminals::All,

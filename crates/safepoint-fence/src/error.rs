@@ -23,6 +23,12 @@ pub enum FenceError {
         /// Which.
         path: PathBuf,
     },
+    /// A path of the fence leads elsewhere by now.
+    #[error("cannot fence `{}`: a link leads it elsewhere by now", path.display())]
+    Linked {
+        /// Which.
+        path: PathBuf,
+    },
     /// The kernel did not take the rules.
     #[error("the kernel refused the rules of the fence")]
     Rules(#[source] landlock::RulesetError),

@@ -28,6 +28,9 @@ const DEVICES: [&str; 5] = [
     "/dev/zero",
 ];
 
+/// Where devices are.
+const DEVICE_DIRECTORY: &str = "/dev";
+
 /// The terminal one was started from, whichever it is.
 const OWN_TERMINAL: &str = "/dev/tty";
 /// All terminals there are, and where new ones are made.
@@ -54,6 +57,9 @@ pub struct Fence {
     /// Absolute paths at and beneath which everything may be done. What does not
     /// exist, or cannot be reached, is skipped.
     pub writable: Vec<PathBuf>,
+    /// The same for paths with no links in them, as they were decided upon. One that a link leads
+    /// to by now is an error.
+    pub exact: Vec<PathBuf>,
     /// Absolute paths that can neither be read nor written, and nothing beneath
     /// them. This wins over `writable`. They need not exist yet.
     pub hidden: Vec<PathBuf>,
@@ -296,10 +302,13 @@ impl Fence {
             .map(PathBuf::from)
             .chain(writable.iter().cloned());
         let known: Vec<PathBuf> = known.collect();
-        hidden.carve(root, &known, &mut |place, kind| {
+        // Reading a device is more than reading a file: a terminal gives away what is typed there.
+        let unread = self.hidden.iter().cloned().chain([DEVICE_DIRECTORY.into()]);
+        let unread = Hidden::new(&unread.collect::<Vec<_>>())?;
+        unread.carve(root, &known, &mut |place, kind| {
             rules.allow(place, kind, abilities.read())
         })?;
-        if self.listing == Listing::Everywhere && !hidden.is_empty() {
+        if self.listing == Listing::Everywhere || hidden.is_empty() {
             Hidden::new(&[])?.carve(root, &[], &mut |place, kind| {
                 rules.allow(place, kind, abilities.list())
             })?;
@@ -326,11 +335,12 @@ impl Fence {
     /// What is writable and there, with no links on the way.
     fn existing(&self) -> Result<Vec<PathBuf>, FenceError> {
         let found = self.writable.iter().map(|path| existing(path));
-        Ok(found
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter()
-            .flatten()
-            .collect())
+        let exact = self.exact.iter().map(|path| match existing(path)? {
+            Some(found) if found != *path => Err(FenceError::Linked { path: path.clone() }),
+            found => Ok(found),
+        });
+        let found: Vec<_> = found.chain(exact).collect::<Result<_, _>>()?;
+        Ok(found.into_iter().flatten().collect())
     }
 }
 
@@ -398,6 +408,7 @@ mod tests {
     fn run(place: &Path, script: &str, abilities: Option<Abilities>) -> (bool, Strength) {
         let fence = Fence {
             writable: vec![place.join("work")],
+            exact: Vec::new(),
             hidden: Vec::new(),
             listing: Listing::Everywhere,
             terminals: Terminals::Held,

@@ -37,7 +37,7 @@ pub use freeze::{Freeze, FreezeScope, Frozen, MAX_FREEZE, MAX_UNATTENDED_FREEZE}
 pub use lone::{Children, LoneFence, is_native};
 pub use supervisor::{
     Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
-    Writes, builds_sandbox,
+    WriteAccess, Writes, builds_sandbox,
 };
 pub use tree::{
     Membership, Process, ancestors, become_subreaper, descendants, is_within, membership,

@@ -35,6 +35,7 @@ mod own;
 mod own_directory;
 mod part;
 pub mod path;
+mod programs;
 mod record;
 mod refusal;
 mod restore;

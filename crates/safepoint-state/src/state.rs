@@ -48,6 +48,8 @@ pub struct Surroundings {
     pub actor: Actor,
     /// The variables of the user's process, for programs that are run for them.
     pub variables: Vec<(OsString, OsString)>,
+    /// Where the programs of databases are searched for, if not along the `PATH` among them.
+    pub program_path: Option<OsString>,
 }
 
 impl Surroundings {
@@ -60,8 +62,12 @@ impl Surroundings {
 
     /// What reaching a database needs.
     pub(crate) fn access(&self) -> Result<safepoint_database::Access, StateError> {
+        let mut variables: BTreeMap<_, _> = self.variables.iter().cloned().collect();
+        if let Some(path) = &self.program_path {
+            variables.insert("PATH".into(), path.clone());
+        }
         Ok(safepoint_database::Access {
-            variables: self.variables.iter().cloned().collect(),
+            variables,
             scratch: self.scratch()?,
             lock_timeout: self.lock_timeout,
         })

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use safepoint_authority::{Canonical, DenialCode, NamedPath, Preimage};
-use safepoint_fence::{Fence, HostRule, Strength, Terminals, strength};
+use safepoint_fence::{Fence, HostRule, Strength, Terminals, is_supervision_possible, strength};
 use safepoint_model::ActionId;
 use serde::{Deserialize, Serialize};
 
-use super::advance::MadeInAdvance;
 use super::cover::is_change;
 use super::documents::Running;
 use super::see::PUSH;
@@ -33,34 +32,17 @@ pub(super) enum Approved {
     No,
 }
 
-/// What an action may reach outside the fence: what its form names.
+/// What an action may reach outside the fence: what its form names. An action that an earlier
+/// version left running says more of it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct OutsideGrant {
     /// Files and directories that may be written.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) paths: BTreeSet<String>,
-    /// Those of them that may be removed.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) removals: BTreeSet<String>,
     /// Machines that may be dialled, which only somebody's approval opens: words are no proof of
     /// what is sent there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) hosts: BTreeSet<String>,
-    /// Whether somebody approved it, and it only runs commands that are known for what they do.
-    #[serde(default)]
-    pub(crate) is_approved_and_known: bool,
-    /// Whether it runs something whose doings nobody knows.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) runs_anything: bool,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands the field over so"
-)]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 impl OutsideGrant {
@@ -71,18 +53,14 @@ impl OutsideGrant {
             !path.inside && is_change(&path.role) && Path::new(&path.path).is_absolute()
         };
         let outside: Vec<&NamedPath> = form.paths.iter().filter(outside).collect();
-        let removed = outside.iter().filter(|it| it.role == "delete");
-        let removals = removed.map(|it| it.path.clone()).collect();
         let paths = outside.iter().map(|it| it.path.clone());
+        let targets = outside.iter().filter_map(|it| link_target(it));
         let repositories = match approved {
             Approved::Yes => pushed_repositories(form),
             Approved::No => Vec::new(),
         };
         Self {
-            is_approved_and_known: approved == Approved::Yes && !form.runs_anything(),
-            runs_anything: form.runs_anything(),
-            removals,
-            paths: paths.chain(repositories).collect(),
+            paths: paths.chain(targets).chain(repositories).collect(),
             hosts: match approved {
                 Approved::Yes => form.hosts.clone(),
                 Approved::No => BTreeSet::new(),
@@ -93,14 +71,7 @@ impl OutsideGrant {
     /// Widens a fence by it.
     fn widen(&self, fence: &mut WidenedFence) {
         for path in &self.paths {
-            let change = match self.removals.contains(path) {
-                true => OutsideChange::Removed,
-                false => OutsideChange::Written,
-            };
-            match self.runs_anything {
-                true => fence.allow_exactly(path.as_ref(), change),
-                false => fence.allow(path.into(), change),
-            }
+            fence.allow(path.as_ref());
         }
         let Some(supervision) = &mut fence.fence.supervision else {
             return;
@@ -113,6 +84,17 @@ impl OutsideGrant {
             }
         }
     }
+}
+
+/// What a link led to when it was looked at: writing through it changes that.
+fn link_target(path: &NamedPath) -> Option<String> {
+    let Preimage::Link { target, .. } = &path.preimage else {
+        return None;
+    };
+    let directory = Path::new(&path.path).parent()?;
+    places::resolve(&directory.join(target))?
+        .to_str()
+        .map(str::to_owned)
 }
 
 /// Repositories on this machine that a push sends to.
@@ -131,130 +113,56 @@ fn pushed_repositories(form: &Canonical) -> Vec<String> {
         .collect()
 }
 
-/// What may be done to a path outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OutsideChange {
-    /// It may be made or written.
-    Written,
-    /// It may be removed, too.
-    Removed,
-}
-
-/// A fence that was widened by single paths. Landlock gives rights to whole directories, and
-/// making or removing a name is a right to its directory: so the supervisor refuses what else
-/// lies there.
+/// A fence that was widened by single paths. Landlock gives rights to whole directories, for what
+/// is there when the fence is made. So it is not asked: the supervisor makes the calls that write
+/// these paths, and no others.
 #[derive(Clone, Debug)]
 pub(super) struct WidenedFence {
     pub(super) fence: Fence,
-    pub(super) limits: WriteLimits,
+    pub(super) allowed: AllowedPaths,
     /// Where every command may write besides the workspace: temporary folders, and the caches of
     /// build tools. Nobody keeps work there.
     pub(super) beside: Vec<PathBuf>,
     /// The sockets at which it calls us. To reach them is no effect outside.
     pub(super) own_sockets: Vec<PathBuf>,
-    /// What was made in advance.
-    pub(super) made: Vec<MadeInAdvance>,
 }
 
-/// What may be written in directories that a fence had to be widened by.
+/// What was let through to be written outside, with all that lies beneath it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WriteLimits {
-    /// What is writable in any case.
-    open: Vec<PathBuf>,
-    /// The directories.
-    directories: Vec<PathBuf>,
-    /// What was allowed, with all that lies beneath it.
-    allowed: Vec<PathBuf>,
-    /// Names that are removed on behalf of the command.
-    removable: Vec<PathBuf>,
-}
+pub(super) struct AllowedPaths(Vec<PathBuf>);
 
 impl WidenedFence {
     /// A fence that was not widened yet.
     pub(super) fn of(fence: Fence) -> Self {
         let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
         Self {
-            limits: WriteLimits {
-                open: fence.writable.iter().filter_map(real).collect(),
-                ..WriteLimits::default()
-            },
             beside: fence.writable.iter().filter_map(real).collect(),
+            allowed: AllowedPaths::default(),
             own_sockets: Vec::new(),
-            made: Vec::new(),
             fence,
         }
     }
 
-    /// Lets exactly one path be changed, and no other name in its directory, whatever a program
-    /// does. What is not there is made in advance.
-    pub(super) fn allow_exactly(&mut self, path: &Path, change: OutsideChange) {
-        let is_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        let directory = path.parent().and_then(|it| std::fs::canonicalize(it).ok());
-        let Some(name) = directory
-            .zip(path.file_name())
-            .map(|(it, name)| it.join(name))
-        else {
+    /// Lets a path be written, and what lies beneath it. Links in it were resolved when it was
+    /// judged; where there is one by now, nothing is written.
+    pub(super) fn allow(&mut self, path: &Path) {
+        // What can be written anyway needs no leave, and what lies there may be a link by now.
+        if self.beside.iter().any(|place| path.starts_with(place)) {
             return;
-        };
-        if name.symlink_metadata().is_err() {
-            self.made.extend(MadeInAdvance::make(&name, is_directory));
         }
-        if change == OutsideChange::Removed {
-            self.limits.removable.push(name.clone());
+        // Without a supervisor there is Landlock alone, and what is there can have a rule.
+        let is_supervised = self.fence.supervision.is_some() && is_supervision_possible();
+        if !is_supervised && path.symlink_metadata().is_ok_and(|it| !it.is_symlink()) {
+            self.fence.exact.push(path.to_owned());
         }
-        // A link is followed, as it was when it was looked at.
-        self.limits.allowed.extend(std::fs::canonicalize(&name));
-        self.limits.allowed.push(name.clone());
-        self.fence.writable.push(name);
-    }
-
-    /// Lets one path be changed.
-    pub(super) fn allow(&mut self, path: PathBuf, change: OutsideChange) {
-        let is_there = path.symlink_metadata().is_ok();
-        let directory = path.parent().map(Path::to_owned);
-        if let Some(directory) = directory
-            && (!is_there || change == OutsideChange::Removed)
-        {
-            let real = std::fs::canonicalize(&directory);
-            let real = real.unwrap_or_else(|_| directory.clone());
-            let name = path.file_name().map(|name| real.join(name));
-            self.limits.allowed.extend(name);
-            self.limits.directories.push(real);
-            self.fence.writable.push(directory);
-        }
-        if is_there {
-            self.limits.allowed.extend(std::fs::canonicalize(&path));
-            self.fence.writable.push(path);
-        }
+        self.allowed.0.push(path.to_owned());
     }
 }
 
-impl WidenedFence {
-    /// Whether the kernel takes no rule for something that was allowed: a directory with
-    /// something hidden beneath it, such as a home, takes no new names and loses none.
-    fn is_without_room(&self) -> std::io::Result<bool> {
-        let narrowed = self.fence.narrowed().map_err(std::io::Error::other)?;
-        let directories = &self.limits.directories;
-        Ok(directories.iter().any(|it| narrowed.contains(it)))
-    }
-}
-
-impl WriteLimits {
-    /// What was let through by its name.
-    pub(super) fn granted(&self) -> &[PathBuf] {
-        &self.allowed
-    }
-
-    /// Whether a name is removed on behalf of the command.
-    pub(super) fn removes(&self, path: &Path) -> bool {
-        self.removable.iter().any(|it| it == path)
-    }
-
-    /// Whether a path, as it really is, may be written as far as these limits say.
-    pub(super) fn permit(&self, path: &Path) -> bool {
-        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
-        !within(&self.directories) || within(&self.open) || within(&self.allowed)
+impl AllowedPaths {
+    /// Whether it was let through by its name, or something that it lies in.
+    pub(super) fn include(&self, path: &Path) -> bool {
+        self.0.iter().any(|allowed| path.starts_with(allowed))
     }
 }
 
@@ -294,15 +202,6 @@ impl Running {
     }
 }
 
-impl Running {
-    /// Whether it may run without a fence where none can be made that lets it happen: known
-    /// commands only, whose words a person has seen, or that no shell takes apart.
-    fn may_need_no_fence(&self) -> bool {
-        let is_sure = self.permit_id.is_some() || self.line.is_none();
-        self.grant.is_approved_and_known && self.within.is_none() && is_sure
-    }
-}
-
 impl Passage<'_> {
     /// A fence that lets write in these paths in the place of the workspace, and of what the
     /// workspace lies in, such as a temporary folder. They lie in the workspace, or an operator has
@@ -322,7 +221,7 @@ impl Passage<'_> {
             })?;
         let root = &self.workspace.root;
         fence.writable.retain(|path| !root.starts_with(path));
-        fence.writable.extend(paths.iter().map(PathBuf::from));
+        fence.exact.extend(paths.iter().map(PathBuf::from));
         Ok(())
     }
 
@@ -362,12 +261,9 @@ impl Passage<'_> {
             .outside_of_session(&running.session_id)
             .map_err(std::io::Error::other)?;
         for path in outside {
-            fence.allow_exactly(&path, OutsideChange::Written);
+            fence.allow(&path);
         }
-        match running.may_need_no_fence() && fence.is_without_room()? {
-            true => Ok(None),
-            false => Ok(Some(fence)),
-        }
+        Ok(Some(fence))
     }
 
     /// Starts what has leave, behind its fence.
@@ -446,41 +342,46 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
-        let mut widened = WidenedFence::of(Fence {
+        let fence = |supervision| Fence {
             writable: vec![open.clone()],
+            exact: Vec::new(),
             hidden: Vec::new(),
             listing: safepoint_fence::Listing::Everywhere,
             terminals: Terminals::None,
-            supervision: None,
+            supervision,
             caches: safepoint_fence::Caches::None,
-        });
-        widened.allow(there.clone(), OutsideChange::Written);
-        widened.allow(removed.clone(), OutsideChange::Removed);
-        widened.allow(absent.clone(), OutsideChange::Written);
-        let directory = |path: &PathBuf| path.parent().unwrap().to_owned();
-        let writable = vec![
-            open.clone(),
-            there.clone(),
-            directory(&removed),
-            removed.clone(),
-            directory(&absent),
-        ];
-        assert_eq!(widened.fence.writable, writable);
-        let limits = widened.limits;
-        for path in [
-            there,
-            removed.clone(),
-            absent.clone(),
-            absent.join("new"),
-            open.join("d"),
-        ] {
-            assert!(limits.permit(&path), "{}", path.display());
+        };
+        let supervision = safepoint_fence::Supervision {
+            hosts: Vec::new(),
+            services: Vec::new(),
+            sockets: Vec::new(),
+            registry: place.join("registry"),
+            journal: None,
+            freezer: None,
+            network: safepoint_fence::NetworkAccess::Closed,
+        };
+        let inside = open.join("d");
+        let mut widened = WidenedFence::of(fence(Some(supervision)));
+        for path in [&there, &removed, &absent, &inside] {
+            widened.allow(path);
+        }
+        // The supervisor makes these calls, and Landlock lets nothing more be written.
+        assert_eq!(widened.fence.writable, vec![open.clone()]);
+        assert_eq!(widened.fence.exact, Vec::<PathBuf>::new());
+        for path in [&there, &removed, &absent, &absent.join("new")] {
+            assert!(widened.allowed.include(path), "{}", path.display());
         }
         for path in [
             removed.with_file_name("other"),
             absent.with_file_name("other"),
+            inside,
         ] {
-            assert!(!limits.permit(&path), "{}", path.display());
+            assert!(!widened.allowed.include(&path), "{}", path.display());
         }
+        // Without a supervisor there is a rule for what is there, and for nothing beside it.
+        let mut alone = WidenedFence::of(fence(None));
+        alone.allow(&there);
+        alone.allow(&absent);
+        assert_eq!(alone.fence.exact, vec![there]);
     }
 }

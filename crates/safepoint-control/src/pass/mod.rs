@@ -4,7 +4,6 @@
 //! a denial; there is no third. Whatever goes wrong on the way is an error, and
 //! then nothing runs.
 
-mod advance;
 mod agent;
 mod asked;
 mod attend;

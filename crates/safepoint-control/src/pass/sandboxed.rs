@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use safepoint_fence::{
     Caches, Fence, FenceError, Gate, HostRule, Listing, NetworkAccess, Observation, Refusal,
-    Supervision, Terminals, Writes,
+    Supervision, Terminals, WriteAccess, Writes,
 };
 use safepoint_model::{ActionId, SessionId};
 use serde::{Deserialize, Serialize};
 
 use super::attend::{Stop, ended_code, wait};
-use super::confine::{WidenedFence, WriteLimits};
+use super::confine::{AllowedPaths, WidenedFence};
 use super::documents::Running;
 use super::perform::{ClaimedLine, PerformedLine, ShellLine, shell_command};
 use super::supervise::{PlacesBeside, SupervisedEnd, written_within};
@@ -41,10 +41,11 @@ pub struct LineOrder {
 #[serde(deny_unknown_fields)]
 struct FenceOrder {
     writable: Vec<PathBuf>,
+    exact: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     lists_everywhere: bool,
     supervision: Option<SupervisionOrder>,
-    limits: WriteLimits,
+    allowed: AllowedPaths,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -122,10 +123,11 @@ impl Passage<'_> {
     }
 
     fn fence_order(&self, widened: WidenedFence, running: &Running) -> FenceOrder {
-        let WidenedFence { fence, limits, .. } = widened;
+        let WidenedFence { fence, allowed, .. } = widened;
         let names = |rules: &[HostRule]| rules.iter().map(ToString::to_string).collect();
         FenceOrder {
             writable: fence.writable,
+            exact: fence.exact,
             hidden: fence.hidden,
             lists_everywhere: fence.listing == Listing::Everywhere,
             supervision: fence.supervision.map(|mut supervision| {
@@ -137,7 +139,7 @@ impl Passage<'_> {
                     is_network_closed: supervision.network == NetworkAccess::Closed,
                 }
             }),
-            limits,
+            allowed,
         }
     }
 
@@ -218,8 +220,7 @@ impl LineOrder {
             });
         };
         let gate = OrderedGate {
-            workspace: self.workspace,
-            limits: order.limits.clone(),
+            allowed: order.allowed.clone(),
         };
         let fence = order.into_fence()?;
         let mut started = match fence.spawn_asking(command, Arc::new(gate)) {
@@ -266,6 +267,7 @@ impl FenceOrder {
         };
         Ok(Fence {
             writable: self.writable,
+            exact: self.exact,
             hidden: self.hidden,
             listing: match self.lists_everywhere {
                 true => Listing::Everywhere,
@@ -282,8 +284,7 @@ impl FenceOrder {
 /// Answers the supervisor of an ordered line: nothing is opened that the order does not name.
 #[derive(Debug)]
 struct OrderedGate {
-    workspace: PathBuf,
-    limits: WriteLimits,
+    allowed: AllowedPaths,
 }
 
 impl Gate for OrderedGate {
@@ -291,8 +292,11 @@ impl Gate for OrderedGate {
         false
     }
 
-    fn may_write(&self, path: &Path) -> bool {
-        path.starts_with(&self.workspace) || self.limits.permit(path)
+    fn write_access(&self, path: &Path) -> WriteAccess {
+        match self.allowed.include(path) {
+            true => WriteAccess::Supervisor,
+            false => WriteAccess::Kernel,
+        }
     }
 }
 

@@ -163,7 +163,7 @@ impl Passage<'_> {
         // What a push sends, and where to, is in the repository and not in the line.
         if pushes {
             let asking = world::Asking {
-                search: &search,
+                git: self.state.git(),
                 directory: &proposal.directory,
                 workspace: &self.workspace.root,
                 variables: &variables.real,

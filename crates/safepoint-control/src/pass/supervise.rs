@@ -16,17 +16,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use safepoint_authority::{HoldState, OutsideKind, OutsideTarget};
-use safepoint_fence::{FenceError, Gate, Observation, Refusal, Supervisor};
+use safepoint_fence::{FenceError, Gate, Observation, Refusal, Supervisor, WriteAccess};
 use safepoint_gates::{Decision, Event, Request};
 use safepoint_model::{HoldId, SessionId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::advance::MadeInAdvance;
 use super::asked::{Origin, Wants};
 use super::attend::{Stop, wait};
-use super::confine::{WidenedFence, WriteLimits};
+use super::confine::{AllowedPaths, WidenedFence};
 use super::documents::Running;
 use super::request::plain_request;
 use super::{Capture, Ended, Passage};
@@ -148,10 +147,10 @@ struct QuestionGate {
     is_secured: AtomicBool,
     /// What the checkpoint is of.
     workspace: PathBuf,
-    /// What may be written outside, where that is less than the fence holds.
-    limits: WriteLimits,
-    /// Directories that were made in advance, and that the command has not made yet.
-    made: Mutex<BTreeSet<PathBuf>>,
+    /// What may be written outside.
+    allowed: AllowedPaths,
+    /// Where it can write without a question besides the workspace.
+    beside: Vec<PathBuf>,
 }
 
 /// Whether there is a checkpoint of the state before a command when it starts.
@@ -196,11 +195,21 @@ impl Gate for QuestionGate {
         self.ask(Question::Admit(wanted.clone()))
     }
 
-    fn may_write(&self, path: &Path) -> bool {
-        if !path.starts_with(&self.workspace) {
-            return self.limits.permit(path);
+    fn write_access(&self, path: &Path) -> WriteAccess {
+        if path.starts_with(&self.workspace) {
+            return WriteAccess::Kernel;
         }
-        if self.is_secured.load(Ordering::Acquire) {
+        // Before there is a checkpoint the kernel gets no call: it reads the path again, and that
+        // may lead into the workspace then.
+        let is_unsecured = || !self.continues() && self.is_beside(path);
+        match self.allowed.include(path) || is_unsecured() {
+            true => WriteAccess::Supervisor,
+            false => WriteAccess::Kernel,
+        }
+    }
+
+    fn may_continue(&self) -> bool {
+        if self.continues() {
             return true;
         }
         let secured = self.ask(Question::Write);
@@ -208,12 +217,14 @@ impl Gate for QuestionGate {
         secured
     }
 
-    fn removes(&self, path: &Path) -> bool {
-        self.limits.removes(path)
+    fn continues(&self) -> bool {
+        self.is_secured.load(Ordering::Acquire)
     }
+}
 
-    fn has_made(&self, path: &Path) -> bool {
-        self.made.lock().is_ok_and(|mut made| made.remove(path))
+impl QuestionGate {
+    fn is_beside(&self, path: &Path) -> bool {
+        path == Path::new("/dev/null") || self.beside.iter().any(|place| path.starts_with(place))
     }
 }
 
@@ -257,20 +268,19 @@ struct WaitingQuestion {
 pub(super) struct PlacesBeside {
     places: Vec<PathBuf>,
     /// What was let through by its name is work of somebody's, wherever it lies.
-    granted: Vec<PathBuf>,
+    granted: AllowedPaths,
 }
 
 impl PlacesBeside {
     pub(super) fn of(widened: &WidenedFence) -> Self {
         Self {
             places: widened.beside.clone(),
-            granted: widened.limits.granted().to_vec(),
+            granted: widened.allowed.clone(),
         }
     }
 
     fn include(&self, path: &Path) -> bool {
-        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
-        within(&self.places) && !within(&self.granted)
+        self.places.iter().any(|place| path.starts_with(place)) && !self.granted.include(path)
     }
 }
 
@@ -289,8 +299,6 @@ pub struct SupervisedChild {
     shared: Vec<PathBuf>,
     /// The sockets at which it calls us.
     own_sockets: Vec<PathBuf>,
-    /// What was made in advance.
-    made: Vec<MadeInAdvance>,
 }
 
 /// How a supervised command ended.
@@ -330,7 +338,6 @@ impl SupervisedChild {
             beside: PlacesBeside::default(),
             shared: Vec::new(),
             own_sockets: Vec::new(),
-            made: Vec::new(),
         })
     }
 }
@@ -348,22 +355,16 @@ impl Passage<'_> {
         let beside = PlacesBeside::of(&widened);
         let WidenedFence {
             mut fence,
-            limits,
+            allowed,
             own_sockets,
-            made,
-            ..
+            beside: places,
         } = widened;
         let gate = Arc::new(QuestionGate {
             sender: Mutex::new(sender.clone()),
             is_secured: AtomicBool::new(secured == Secured::Yes),
             workspace: self.workspace.root.clone(),
-            limits,
-            made: Mutex::new(
-                made.iter()
-                    .filter(|it| it.is_directory())
-                    .map(|it| it.path().to_owned())
-                    .collect(),
-            ),
+            allowed,
+            beside: places,
         });
         if let Some(supervision) = &mut fence.supervision {
             supervision.registry = supervision.registry.join(session.as_str());
@@ -386,7 +387,6 @@ impl Passage<'_> {
             beside,
             shared,
             own_sockets,
-            made,
         })
     }
 
@@ -434,9 +434,6 @@ impl Passage<'_> {
             }
         })?;
         let mut holds = questions.holds;
-        for made in &supervised.made {
-            made.take_away();
-        }
         let observation = supervised.supervisor.as_ref().map(Supervisor::observe);
         let mut record = match &observation {
             Some(seen) => self.reach_record(&session, seen, &supervised.beside, &mut holds),

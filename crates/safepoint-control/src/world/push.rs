@@ -16,7 +16,7 @@ use safepoint_trail::Trail;
 use serde_json::Value;
 
 use super::push_words::{Sends, Words, candidates};
-use super::{Search, named, text};
+use super::{named, text};
 use crate::ControlError;
 
 /// The settings that decide how a push goes; others may change meanwhile.
@@ -50,7 +50,7 @@ pub(crate) struct Pushed {
 
 /// Where git is asked, and with what.
 pub(crate) struct Asking<'a> {
-    pub(crate) search: &'a Search,
+    pub(crate) git: Option<&'a safepoint_state::git::Git>,
     pub(crate) directory: &'a Path,
     pub(crate) workspace: &'a Path,
     pub(crate) variables: &'a [(OsString, OsString)],
@@ -62,14 +62,14 @@ impl Asking<'_> {
     /// first, the repositories on its way are looked at too.
     pub(crate) fn pushed(&self, commands: &[Vec<Option<String>>]) -> Result<Pushed, ControlError> {
         let mut all = Pushed::default();
-        let Some(program) = self.search.file("git", self.directory) else {
+        let Some(program) = self.git.and_then(|git| git.native().ok()) else {
             return Ok(all);
         };
         let words = Words::of(commands);
         let mut seen = BTreeSet::new();
         for directory in candidates(commands, self.directory) {
             let git = Git {
-                program: &program,
+                program,
                 directory: &directory,
                 asking: self,
             };
@@ -115,12 +115,11 @@ impl Git<'_> {
     /// What git answers, without the end of the line; `None` when it cannot.
     fn ask(&self, words: &[&str]) -> Option<String> {
         let variables = self.asking.variables;
-        let program = safepoint_state::git::native(self.program, variables).ok()?;
         #[expect(
             clippy::disallowed_methods,
             reason = "git is asked what a push stands for; it is not an agent's command"
         )]
-        let mut command = Command::new(program);
+        let mut command = Command::new(self.program);
         let variables = variables.iter();
         command
             .arg("-C")

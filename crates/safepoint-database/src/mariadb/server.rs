@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::address::Server as Place;
 use crate::database::CONNECT_TIMEOUT;
-use crate::tool::Tool;
+use crate::tool::{MARIADB, MYSQL, Tool};
 use crate::{Database, DatabaseError};
 
 use super::lex;
@@ -95,7 +95,7 @@ impl Server {
             .filter(|(name, _)| is_passed(&name.to_string_lossy()))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        let tool = Tool::find(&["mariadb", "mysql"], &variables, "mariadb-client")?;
+        let tool = Tool::find(&[MARIADB, MYSQL], &variables, "mariadb-client")?;
         let timeout = database.access.lock_timeout;
         let mut server = Self {
             arguments: arguments(place, CONNECT_TIMEOUT.as_secs()),

@@ -10,7 +10,7 @@ use super::name::{Name, quote};
 use super::place::Place;
 use super::scope::{Extent, Unit};
 use super::script::{Step, steps};
-use crate::tool::Tool;
+use crate::tool::{PG_DUMP, Tool};
 use crate::{Database, DatabaseError};
 
 /// What is made before the rows, and what behind them.
@@ -39,7 +39,7 @@ impl<'a> Dump<'a> {
     ) -> Result<Self, DatabaseError> {
         let variables = &database.access.variables;
         Ok(Self {
-            tool: Tool::find(&["pg_dump"], variables, "postgresql-client")?,
+            tool: Tool::find(&[PG_DUMP], variables, "postgresql-client")?,
             place,
             snapshot,
             version,

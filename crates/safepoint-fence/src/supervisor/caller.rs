@@ -354,6 +354,16 @@ impl<'a> Caller<'a> {
             .map_err(|_| Errno::SRCH)
     }
 
+    /// The rights that it takes off what it makes.
+    pub(super) fn mask(&self) -> Result<u32, Errno> {
+        let status = self.status()?;
+        let field = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Umask:"))
+            .and_then(|rest| u32::from_str_radix(rest.trim(), 8).ok());
+        field.ok_or(Errno::SRCH)
+    }
+
     /// Whether no other thread can exchange its descriptors.
     pub(super) fn is_single(&self) -> bool {
         let place = format!("/proc/{}/task", self.notification.thread());

@@ -7,6 +7,17 @@ use std::path::Path;
 
 use super::Refusal;
 
+/// Who makes a call that writes a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteAccess {
+    /// The kernel goes on with it, and Landlock holds it. The kernel reads the path again.
+    Kernel,
+    /// The supervisor makes it on behalf of the caller, by the path that was looked at.
+    Supervisor,
+    /// Nobody.
+    None,
+}
+
 /// Answers for a supervised tree. It is called from threads of the supervisor, also from several
 /// at once.
 pub trait Gate: Debug + Send + Sync {
@@ -14,19 +25,18 @@ pub trait Gate: Debug + Send + Sync {
     /// wanted; files outside are held by Landlock, which nothing widens later.
     fn admit(&self, wanted: &Refusal) -> bool;
 
-    /// May this be written? It is asked before each call that would write, with the path as it
+    /// Who may write this? It is asked before each call that would write, with the path as it
     /// really is, links in its directories resolved.
-    fn may_write(&self, path: &Path) -> bool;
+    fn write_access(&self, path: &Path) -> WriteAccess;
 
-    /// Is this removed on behalf of the caller? Landlock gives the right to remove for a whole
-    /// directory, and one name in it may be all that was allowed.
-    fn removes(&self, _path: &Path) -> bool {
-        false
+    /// May the kernel go on with calls that write? A caller can change a path after it was looked
+    /// at, so this is about every place that Landlock lets be written.
+    fn may_continue(&self) -> bool {
+        true
     }
 
-    /// Was this directory made in advance, for the caller to make? Landlock gives the right to write
-    /// in it only where it is there when the fence is made. It is asked once.
-    fn has_made(&self, _path: &Path) -> bool {
-        false
+    /// Are calls handed to the kernel without asking by now?
+    fn continues(&self) -> bool {
+        true
     }
 }

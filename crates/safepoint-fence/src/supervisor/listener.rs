@@ -8,7 +8,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use seccompy::{
-    FilterAction, FilterFlags, FilterWithListenerFlags, ReceiveNotificationError, SeccompNotif,
+    AddDescriptorError, AddDescriptorOptions, FilterAction, FilterFlags, FilterWithListenerFlags,
+    ReceiveNotificationError, SeccompNotif,
 };
 
 /// Calls of the threads behind one filter.
@@ -24,12 +25,14 @@ pub(super) struct Listener {
 pub(super) struct Notification(SeccompNotif);
 
 /// What comes of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Answer {
     /// The kernel goes on with it. It reads the caller's memory again.
     Continue,
     /// It was done on behalf of the caller, and returned this.
     Return(i64),
+    /// A file was opened on behalf of the caller, which gets it.
+    Descriptor { file: OwnedFd, close_on_exec: bool },
     /// It fails.
     Fail(Errno),
 }
@@ -137,16 +140,47 @@ impl Listener {
     /// Lets the caller go on. Where it has died meanwhile nobody hears the answer.
     pub(super) fn answer(&self, notification: &Notification, answer: Answer) {
         let notification = notification.0;
+        let failure = |error: Errno| {
+            let number = u16::try_from(error.raw_os_error());
+            let number = number.unwrap_or(libc::EPERM.unsigned_abs() as u16);
+            seccompy::fail_syscall(notification, number)
+        };
         let response = match answer {
             Answer::Continue => seccompy::continue_syscall(notification),
             Answer::Return(value) => seccompy::return_syscall(notification, value),
-            Answer::Fail(error) => {
-                let number = u16::try_from(error.raw_os_error());
-                let number = number.unwrap_or(libc::EPERM.unsigned_abs() as u16);
-                seccompy::fail_syscall(notification, number)
-            }
+            Answer::Fail(error) => failure(error),
+            Answer::Descriptor {
+                file,
+                close_on_exec,
+            } => match self.hand_over(&notification, &file, close_on_exec) {
+                Ok(()) => return,
+                Err(error) => failure(error),
+            },
         };
         let _ = seccompy::send_response(self.descriptor.as_raw_fd(), response);
+    }
+
+    /// Gives the caller a descriptor, and lets its call return the number.
+    fn hand_over(
+        &self,
+        notification: &SeccompNotif,
+        file: &OwnedFd,
+        close_on_exec: bool,
+    ) -> Result<(), Errno> {
+        let options = AddDescriptorOptions {
+            add_and_respond: true,
+            set_descriptor_close_on_exec: close_on_exec,
+            ..AddDescriptorOptions::default()
+        };
+        let listener = self.descriptor.as_raw_fd();
+        let added =
+            seccompy::add_descriptor_to_target(listener, notification, file.as_raw_fd(), options);
+        match added {
+            // Where it has died meanwhile nobody misses it.
+            Ok(_) | Err(AddDescriptorError::Interrupted) => Ok(()),
+            Err(AddDescriptorError::InvalidTargetDescriptor) => Err(Errno::MFILE),
+            Err(_) => Err(Errno::ACCESS),
+        }
     }
 }
 

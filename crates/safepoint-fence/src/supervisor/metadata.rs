@@ -12,6 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::WriteAccess;
 use super::caller::{Caller, Follow};
 use super::listener::Answer;
 use super::places::{Places, is_kept, path_of};
@@ -330,11 +331,18 @@ fn apply(
     let is_nameless = !path.as_os_str().as_bytes().starts_with(b"/")
         || target.by == By::Descriptor && status.st_nlink == 0;
     if !is_nameless {
-        let may_write = note(path.clone(), false, places, watch);
+        let access = note(path.clone(), false, places, watch);
+        let is_included = places.include(&path) || access == WriteAccess::Supervisor;
         // Devices and terminals may be written, and stay what they are.
-        if !places.include(&path) || !is_kept(&path) {
+        if !is_included || !is_kept(&path) {
             return Err(Errno::PERM);
         }
+        // It is done here. But what lies in the workspace has to be in a checkpoint first.
+        let may_write = match access {
+            WriteAccess::None => false,
+            WriteAccess::Supervisor => true,
+            WriteAccess::Kernel => watch.may_continue(),
+        };
         if !may_write {
             return Err(Errno::ACCESS);
         }

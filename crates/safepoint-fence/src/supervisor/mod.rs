@@ -19,6 +19,7 @@
 //! caller can still change, unless Landlock holds that call too.
 
 mod address;
+mod behalf;
 mod caller;
 mod dns;
 mod filter;
@@ -60,7 +61,7 @@ use send::{Patience, Sent};
 use watch::Watch;
 
 pub(crate) use filter::lone_program;
-pub use gate::Gate;
+pub use gate::{Gate, WriteAccess};
 pub(crate) use listener::install_plain;
 pub(crate) use names::{Lookup, SystemLookup};
 pub use observation::{Observation, Refusal, Writes};
@@ -353,13 +354,12 @@ impl Desk {
         caller: &Caller<'_>,
         names: &[writes::NameArgument],
     ) -> Option<Answer> {
-        let answer = self.record(caller, names);
         let call = notification.call();
-        if answer != Answer::Continue || !writes::leads_elsewhere(call) {
-            return Some(answer);
+        if !writes::leads_elsewhere(call) {
+            return Some(self.record(caller, names));
         }
         match self.freezer.pass(notification.thread(), call) {
-            Ok(Passing::Now) => Some(answer),
+            Ok(Passing::Now) => Some(self.record(caller, names)),
             Ok(Passing::Later) => {
                 let names = names.to_vec();
                 self.defer(notification, move |desk, caller| {

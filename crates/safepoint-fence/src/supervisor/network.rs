@@ -15,6 +15,7 @@ use rustix::net::sockopt::{
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType, getsockname};
 
 use super::Refusal;
+use super::WriteAccess;
 use super::address::unfold;
 use super::caller::{Caller, Follow, Slices, TakenDescriptor};
 use super::listener::Answer;
@@ -404,7 +405,7 @@ pub(super) fn bind(
                     OsStr::from_bytes(path),
                     Follow::No,
                 )
-                && !note(path, false, places, watch)
+                && (note(path, false, places, watch) == WriteAccess::None || !watch.may_continue())
             {
                 return Answer::Fail(Errno::ACCESS);
             }

@@ -301,6 +301,7 @@ mod tests {
     use std::path::Path;
 
     use super::super::{Gate, NetworkAccess};
+    use super::super::WriteAccess;
     use super::*;
 
     #[derive(Debug)]
@@ -326,8 +327,8 @@ mod tests {
         fn admit(&self, wanted: &Refusal) -> bool {
             *wanted == Refusal::Host(self.0.to_owned())
         }
-        fn may_write(&self, _: &Path) -> bool {
-            true
+        fn write_access(&self, _: &Path) -> WriteAccess {
+            WriteAccess::Kernel
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::journal::{WriteJournal, Written};
-use super::{Gate, Observation, Refusal, Writes};
+use super::{Gate, Observation, Refusal, WriteAccess, Writes};
 
 /// More is not recorded of one tree: what is written from then on is not known.
 const MAX_PATH_BYTES: usize = 64 << 20;
@@ -111,19 +111,22 @@ impl Watch {
         is_admitted
     }
 
-    /// Whether a file may be written now.
-    pub(super) fn may_write(&self, path: &Path) -> bool {
-        self.gate.as_ref().is_none_or(|gate| gate.may_write(path))
+    /// Who may write a file now.
+    pub(super) fn write_access(&self, path: &Path) -> WriteAccess {
+        match &self.gate {
+            Some(gate) => gate.write_access(path),
+            None => WriteAccess::Kernel,
+        }
     }
 
-    /// Whether a file is removed on behalf of the caller.
-    pub(super) fn removes(&self, path: &Path) -> bool {
-        self.gate.as_ref().is_some_and(|gate| gate.removes(path))
+    /// Whether the kernel may go on with a call that writes, which reads its paths again.
+    pub(super) fn may_continue(&self) -> bool {
+        self.gate.as_ref().is_none_or(|gate| gate.may_continue())
     }
 
-    /// Whether a directory was made in advance for the caller.
-    pub(super) fn has_made(&self, path: &Path) -> bool {
-        self.gate.as_ref().is_some_and(|gate| gate.has_made(path))
+    /// Whether it may without anybody being asked.
+    pub(super) fn continues(&self) -> bool {
+        self.gate.as_ref().is_none_or(|gate| gate.continues())
     }
 
     pub(super) fn refuse(&self, refused: Refusal) {

@@ -1,16 +1,17 @@
-//! Calls that write: they are recorded, and the kernel goes on with them. Landlock holds them.
+//! Calls that write: they are recorded, and the kernel goes on with them, held by Landlock; or they
+//! are made on behalf of the caller, where one path is allowed and what lies beside it is not.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 
-use super::Refusal;
+use super::behalf::{self, NOWHERE};
 use super::caller::{Caller, Follow};
 use super::listener::Answer;
 use super::places::{DirectoryCache, Places, is_kept, is_own, real_path};
 use super::watch::Watch;
+use super::{Refusal, WriteAccess};
 
 /// A name in a call: the descriptor it starts from, and where its text lies.
 #[derive(Clone, Copy)]
@@ -127,7 +128,7 @@ fn moves_trees(call: i64) -> bool {
     matches!(call, libc::SYS_renameat | libc::SYS_renameat2)
 }
 
-/// Records a call that writes.
+/// Records a call that writes, and says who goes on with it.
 pub(super) fn record(
     caller: &Caller<'_>,
     names: &[NameArgument],
@@ -140,42 +141,70 @@ pub(super) fn record(
     for name in names {
         let directory = name.directory.map_or(libc::AT_FDCWD, |it| caller.int(it));
         let path = match caller.path(caller.argument(name.text)) {
-            Ok(path) if is_nothing(&path) => continue,
-            Ok(path) => path,
+            Ok(path) if path == NOWHERE => match watch.continues() {
+                true => continue,
+                false => PathBuf::from(path),
+            },
+            Ok(path) => match real_path(caller, known, directory, &path, name.follow) {
+                Ok(path) => path,
+                // The call fails for the same reason, and nothing is written.
+                Err(error) if fails_alike(error) => match watch.continues() {
+                    true => continue,
+                    false => return Answer::Fail(error),
+                },
+                // It was killed meanwhile, and makes no call any more.
+                Err(_) if caller.confirm().is_err() => continue,
+                Err(_) => {
+                    watch.lose_track();
+                    continue;
+                }
+            },
             // What we cannot read the kernel might, so it does not get it.
             Err(error) => return Answer::Fail(error),
         };
-        match real_path(caller, known, directory, &path, name.follow) {
-            Ok(path) => paths.push(path),
-            Err(error) if fails_alike(error) => {}
-            // It was killed meanwhile, and makes no call any more.
-            Err(_) if caller.confirm().is_err() => {}
-            Err(_) => watch.lose_track(),
-        }
+        paths.push(path);
     }
     // What is moved as a whole is written as a whole, where it was and where it will be.
     if changes_directories(call) {
         known.clear();
     }
     let is_tree = moves_trees(call) && paths.iter().any(|it| is_directory(it));
-    let single = match paths.as_slice() {
-        [path] => Some(path.clone()),
-        _ => None,
-    };
-    let makes_directory = makes_directory(call);
-    for path in paths {
+    let mut access = WriteAccess::Kernel;
+    for path in &paths {
         // A directory that is wanted outside is asked for as one.
-        let path = match makes_directory {
+        let path = match makes_directory(call) {
             true => path.join(""),
-            false => path,
+            false => path.clone(),
         };
-        if !note(path, is_tree, places, watch) {
-            return Answer::Fail(Errno::ACCESS);
+        match note(path, is_tree, places, watch) {
+            WriteAccess::None => return Answer::Fail(Errno::ACCESS),
+            WriteAccess::Supervisor => access = WriteAccess::Supervisor,
+            WriteAccess::Kernel => {}
         }
     }
-    match single {
-        Some(path) => done_for(caller, &path, watch).unwrap_or(Answer::Continue),
-        None => Answer::Continue,
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    if access == WriteAccess::Supervisor {
+        // The other path of a call has to be writable by itself, and in a checkpoint first.
+        let is_given = |path: &&&Path| watch.write_access(path) == WriteAccess::Supervisor;
+        let mut others = paths.iter().filter(|path| !is_given(path)).peekable();
+        let has_others = others.peek().is_some();
+        if !others.all(|path| places.include(path)) || has_others && !watch.may_continue() {
+            return Answer::Fail(Errno::ACCESS);
+        }
+        let answer = behalf::write(caller, &paths);
+        if changes_directories(call) {
+            known.clear();
+        }
+        match answer {
+            Some(answer) => return answer,
+            None if paths.iter().all(|path| places.include(path)) => {}
+            // Landlock would refuse it, but for a path that it reads again.
+            None => return Answer::Fail(Errno::PERM),
+        }
+    }
+    match watch.may_continue() {
+        true => Answer::Continue,
+        false => Answer::Fail(Errno::ACCESS),
     }
 }
 
@@ -187,46 +216,6 @@ fn makes_directory(call: i64) -> bool {
     call == libc::SYS_mkdirat
 }
 
-/// How a call removes a name, if it does.
-fn removal(caller: &Caller<'_>) -> Option<AtFlags> {
-    let call = caller.notification.call();
-    #[cfg(target_arch = "x86_64")]
-    match call {
-        libc::SYS_unlink => return Some(AtFlags::empty()),
-        libc::SYS_rmdir => return Some(AtFlags::REMOVEDIR),
-        _ => {}
-    }
-    let is_directory = caller.int(2) & libc::AT_REMOVEDIR != 0;
-    (call == libc::SYS_unlinkat).then_some(match is_directory {
-        true => AtFlags::REMOVEDIR,
-        false => AtFlags::empty(),
-    })
-}
-
-/// Does a call that was allowed for one name in a directory that the fence gives no right to.
-fn done_for(caller: &Caller<'_>, path: &Path, watch: &Watch) -> Option<Answer> {
-    if makes_directory(caller.notification.call()) {
-        return watch.has_made(path).then_some(Answer::Return(0));
-    }
-    let flags = removal(caller)?;
-    if !watch.removes(path) {
-        return None;
-    }
-    let remove = || {
-        caller.confirm()?;
-        // Who has given up rights does not get ours.
-        if !caller.has_our_rights() {
-            return Err(Errno::ACCESS);
-        }
-        let (directory, name) = path.parent().zip(path.file_name()).ok_or(Errno::INVAL)?;
-        let opening = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let directory = openat2(CWD, directory, opening, Mode::empty(), resolve)?;
-        unlinkat(&directory, name, flags).map(|()| 0)
-    };
-    Some(remove().into())
-}
-
 /// Whether the call itself will fail for the same reason, so that nothing is written.
 fn fails_alike(error: Errno) -> bool {
     matches!(
@@ -235,31 +224,27 @@ fn fails_alike(error: Errno) -> bool {
     )
 }
 
-/// The file that is written more than all others together.
-fn is_nothing(path: &OsStr) -> bool {
-    path == "/dev/null"
-}
-
-/// Records one path. `false` where it may not be written now.
-pub(super) fn note(path: PathBuf, is_tree: bool, places: &Places, watch: &Watch) -> bool {
+/// Records one path, and says who may write it.
+pub(super) fn note(path: PathBuf, is_tree: bool, places: &Places, watch: &Watch) -> WriteAccess {
+    let access = watch.write_access(&path);
     if !is_kept(&path) {
-        return true;
+        return access;
     }
-    if !places.include(&path) {
+    if access == WriteAccess::None {
+        return access;
+    }
+    if access == WriteAccess::Kernel && !places.include(&path) {
         // Landlock refuses it. Where the user could not write either, no fence is the reason.
         if is_own(&path) {
             watch.refuse(Refusal::Outside(path));
         }
-        return true;
-    }
-    if !watch.may_write(&path) {
-        return false;
+        return access;
     }
     match is_tree {
         true => watch.write_tree(path),
         false => watch.write_path(path),
     }
-    true
+    access
 }
 
 fn is_directory(path: &Path) -> bool {

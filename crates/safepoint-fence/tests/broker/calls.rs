@@ -212,6 +212,7 @@ fn au_42_a_fenced_client_reaches_the_broker_and_writes_through_it() {
     served(handle, |socket| {
         let fence = Fence {
             writable: Vec::new(),
+            exact: Vec::new(),
             hidden: vec![secret.clone()],
             listing: Listing::NotOnTheWay,
             terminals: Terminals::Held,

@@ -78,6 +78,7 @@ impl Room {
                 self.path("absent"),
                 self.path("work/file/beneath-a-file"),
             ],
+            exact: Vec::new(),
             hidden: vec![self.path("home/data/secret")],
             listing: self.listing,
             terminals: self.terminals,

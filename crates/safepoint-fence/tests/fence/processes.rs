@@ -172,6 +172,7 @@ fn nested() {
     let already = std::env::var_os("FENCED").unwrap() == "yes";
     let fence = Fence {
         writable: vec![room.join("work"), room.join("outside")],
+        exact: Vec::new(),
         hidden: vec![room.join("home/data/secret")],
         listing: Listing::NotOnTheWay,
         terminals: Terminals::Held,

@@ -127,6 +127,27 @@ const TERMINAL: &str = r#"exec perl -e 'open(my $m, "+<", "/dev/ptmx") or die;
     $| = 1; print "/dev/pts/", unpack("I", $number), "\n"; <STDIN>'"#;
 
 #[test]
+fn fe_13_terminals_of_others_are_not_read() {
+    let room = Room::new();
+    let mut holder = room.shell(TERMINAL).stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    let terminal = lines.next().unwrap().unwrap();
+    let read = format!(
+        "perl -e 'use Fcntl; sysopen(my $t, \"{terminal}\", O_RDONLY | O_NONBLOCK | O_NOCTTY) or die \"$!\\n\"'"
+    );
+    room.denied(&read);
+    // What everybody reads can be read.
+    room.allowed("head -c 1 /dev/zero > r && test -e /dev/stdin");
+    let room = Room {
+        terminals: Terminals::All,
+        ..room
+    };
+    room.allowed(&read);
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
+}
+
+#[test]
 fn au_42_terminals_of_others_are_not_written_to() {
     let room = Room::new();
     let mut holder = room.shell(TERMINAL).stdin(Stdio::piped()).spawn().unwrap();
@@ -180,6 +201,7 @@ fn au_42_paths_that_are_not_clear_are_refused() {
     let room = Room::new();
     let fence = |path: &str| Fence {
         writable: vec![room.path("work")],
+        exact: Vec::new(),
         hidden: vec![path.into()],
         listing: Listing::Everywhere,
         terminals: Terminals::Held,

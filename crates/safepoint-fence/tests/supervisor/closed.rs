@@ -123,6 +123,7 @@ fn fe_15_without_a_supervisor_nothing_more_is_possible_and_nothing_hangs() {
 fn supervise(place: &Path) {
     let fence = Fence {
         writable: vec![place.join("work")],
+        exact: Vec::new(),
         hidden: Vec::new(),
         listing: Listing::Everywhere,
         terminals: Terminals::None,

@@ -6,6 +6,7 @@
     reason = "tests start programs, make the files that those must not reach, and stop where they fail"
 )]
 
+mod behalf;
 mod closed;
 mod freeze;
 mod metadata;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use safepoint_fence::{
     Caches, Fence, Gate, Listing, NetworkAccess, Observation, Refusal, Supervision, Terminals,
+    WriteAccess,
 };
 use tempfile::TempDir;
 
@@ -37,6 +39,11 @@ struct Answers {
     admitted: Mutex<BTreeSet<Refusal>>,
     asked: Mutex<Vec<Refusal>>,
     closed_to_writes: Mutex<Option<PathBuf>>,
+    /// What is written on behalf of the caller.
+    given: Mutex<Vec<PathBuf>>,
+    /// Whether the kernel gets calls that write, where nothing is secured yet.
+    kernel: Mutex<Option<bool>>,
+    kernel_asked: Mutex<usize>,
 }
 
 impl Gate for Answers {
@@ -45,11 +52,25 @@ impl Gate for Answers {
         self.admitted.lock().unwrap().contains(wanted)
     }
 
-    fn may_write(&self, path: &Path) -> bool {
+    fn write_access(&self, path: &Path) -> WriteAccess {
         let closed = self.closed_to_writes.lock().unwrap();
-        closed
-            .as_ref()
-            .is_none_or(|closed| !path.starts_with(closed))
+        let is_closed = closed.as_ref().is_some_and(|it| path.starts_with(it));
+        let given = self.given.lock().unwrap();
+        match is_closed {
+            true => WriteAccess::None,
+            false if given.iter().any(|it| path.starts_with(it)) => WriteAccess::Supervisor,
+            false => WriteAccess::Kernel,
+        }
+    }
+
+    fn may_continue(&self) -> bool {
+        let kernel = *self.kernel.lock().unwrap();
+        *self.kernel_asked.lock().unwrap() += usize::from(kernel.is_some());
+        kernel.unwrap_or(true)
+    }
+
+    fn continues(&self) -> bool {
+        self.kernel.lock().unwrap().is_none()
     }
 }
 
@@ -122,6 +143,7 @@ impl Room {
     fn fence(&self) -> Fence {
         Fence {
             writable: vec![self.path("work")],
+            exact: Vec::new(),
             hidden: vec![self.path("registry")],
             listing: Listing::Everywhere,
             terminals: Terminals::None,

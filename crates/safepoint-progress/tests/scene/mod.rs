@@ -60,6 +60,7 @@ fn around(top: &Path, clock: Arc<dyn Clock>, entropy: Arc<Seeded>) -> Surroundin
         cap: None,
         actor: ada(),
         variables: Vec::new(),
+        program_path: None,
     }
 }
 

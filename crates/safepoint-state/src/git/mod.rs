@@ -28,4 +28,4 @@ pub use layout::linked_places;
 pub(crate) use layout::{Bond, Tie, tidied, tie};
 pub use remotes::remote_hosts;
 pub use repository::{Head, Repository};
-pub use runner::{Git, native};
+pub use runner::Git;

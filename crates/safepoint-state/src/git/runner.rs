@@ -114,7 +114,11 @@ impl Git {
 
     /// The program that the fence lets start itself. A script or a small program that starts
     /// git says where that is.
-    fn native(&self) -> Result<&Path, GitError> {
+    ///
+    /// # Errors
+    ///
+    /// When the program cannot be looked at, or does not say where git is.
+    pub fn native(&self) -> Result<&Path, GitError> {
         if let Some(known) = self.native.get() {
             return Ok(known);
         }
@@ -246,11 +250,7 @@ impl Git {
 }
 
 /// The program that a `git` starts in the end, which a fence around it must name.
-///
-/// # Errors
-///
-/// When the program cannot be looked at, or does not say where git is.
-pub fn native(program: &Path, environment: &[(OsString, OsString)]) -> io::Result<PathBuf> {
+fn native(program: &Path, environment: &[(OsString, OsString)]) -> io::Result<PathBuf> {
     let size = fs::metadata(program)?.len();
     if size >= LEAST_PROGRAM_BYTES && is_native(program) {
         return Ok(program.to_owned());

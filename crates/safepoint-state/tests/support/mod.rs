@@ -86,6 +86,7 @@ impl Bench {
             cap: None,
             actor: "user:test".parse().unwrap(),
             variables: Vec::new(),
+            program_path: None,
         };
         let state = State::open(trail, around).unwrap();
         let attributes = fs::write(root.join("probe"), "").is_ok()

@@ -363,6 +363,7 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
     Fence {
         caches: caches(context, &workspace.root, &writable),
         writable,
+        exact: Vec::new(),
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,

@@ -1,6 +1,6 @@
 //! What a command opens: the trail, and what stands upon it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use safepoint_control::Control;
 use safepoint_control::pass::Desk;
 use safepoint_model::WorkspaceId;
 use safepoint_progress::{Presence, Progress};
-use safepoint_state::git::Git;
 use safepoint_state::{Access, Caller, End, Remedy, State};
 use safepoint_store::{Blobs, Depot, Options, Store};
 use safepoint_trail::{LostStore, Surroundings, Trail};
@@ -16,7 +15,7 @@ use safepoint_trail::{LostStore, Surroundings, Trail};
 use super::{Context, adopting};
 use crate::console::count;
 use crate::error::CliError;
-use crate::world::{SystemClock, SystemEntropy};
+use crate::world::{SystemClock, SystemEntropy, home_of_user};
 
 impl Context {
     /// Opens the store and its trail, and makes them where there are none.
@@ -125,27 +124,37 @@ impl Context {
         Ok(())
     }
 
+    /// Where an agent may have written a program: its workspace, and what every fence lets be
+    /// written.
+    fn agent_places(&self) -> Vec<PathBuf> {
+        let mut places = vec!["/tmp".into(), "/var/tmp".into(), self.paths.caches.clone()];
+        if let Some(home) = home_of_user() {
+            places.extend(safepoint_fence::shared_caches(&home));
+        }
+        places.extend(self.workspace_root());
+        places
+    }
+
     /// Opens the snapshots, and ends what a crash cut off.
     pub(crate) fn state(&mut self) -> Result<State, CliError> {
         let trail = self.trail()?;
-        let search = self.environment.path("PATH");
         let around = safepoint_state::Surroundings {
             data: self.paths.data.clone(),
             state: self.paths.state.clone(),
             runtime: self.paths.runtime.clone(),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
-            git: Git::find(
-                search.as_deref().map(Path::as_os_str),
-                self.environment.variables(),
-            ),
+            git: None,
             lock_timeout: Duration::from_micros(self.settings.lock_timeout.value.as_micros()),
             cap: Some(self.settings.object_cap.value.0),
             actor: self.actor()?,
             variables: self.environment.variables(),
+            program_path: None,
         };
+        let search_path = self.environment.path("PATH").unwrap_or_default();
         let session = self.environment.text("SAFEPOINT_SESSION");
         let mut state = State::open(trail, around)?
+            .with_programs(search_path.as_os_str(), self.agent_places())?
             .with_access(self.access)
             .with_session(session.filter(|_| self.is_agent()))
             .with_caller(match self.is_agent() || self.agent.is_some() {

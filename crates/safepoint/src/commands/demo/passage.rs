@@ -73,6 +73,7 @@ impl Sample {
             cap: None,
             actor: actor.clone(),
             variables: Vec::new(),
+            program_path: None,
         };
         let control = safepoint_control::Surroundings {
             clock: Arc::new(SystemClock),
@@ -93,6 +94,7 @@ impl Sample {
             atlas: AtlasFile::read(&atlas)?,
             fence: Fence {
                 writable: vec![root],
+                exact: Vec::new(),
                 hidden: vec![room.join("keys"), room.join("data")],
                 listing: Listing::Everywhere,
                 terminals: Terminals::Held,
