@@ -119,7 +119,10 @@ fn pushed_repositories(form: &Canonical) -> Vec<String> {
 #[derive(Clone, Debug)]
 pub(super) struct WidenedFence {
     pub(super) fence: Fence,
+    /// What the supervisor writes.
     pub(super) allowed: AllowedPaths,
+    /// All that was let through by its name: it is work of somebody's, wherever it lies.
+    pub(super) named: AllowedPaths,
     /// Where every command may write besides the workspace: temporary folders, and the caches of
     /// build tools. Nobody keeps work there.
     pub(super) beside: Vec<PathBuf>,
@@ -138,6 +141,7 @@ impl WidenedFence {
         Self {
             beside: fence.writable.iter().filter_map(real).collect(),
             allowed: AllowedPaths::default(),
+            named: AllowedPaths::default(),
             own_sockets: Vec::new(),
             fence,
         }
@@ -146,8 +150,9 @@ impl WidenedFence {
     /// Lets a path be written, and what lies beneath it. Links in it were resolved when it was
     /// judged; where there is one by now, nothing is written.
     pub(super) fn allow(&mut self, path: &Path) {
+        self.named.0.push(path.to_owned());
         // What can be written anyway needs no leave, and what lies there may be a link by now.
-        if self.beside.iter().any(|place| path.starts_with(place)) {
+        if self.is_writable(path) {
             return;
         }
         // Without a supervisor there is Landlock alone, and what is there can have a rule.
@@ -156,6 +161,17 @@ impl WidenedFence {
             self.fence.exact.push(path.to_owned());
         }
         self.allowed.0.push(path.to_owned());
+    }
+}
+
+impl WidenedFence {
+    /// Whether the fence lets it be written already. A directory with something hidden beneath it
+    /// takes no new names.
+    fn is_writable(&self, path: &Path) -> bool {
+        let directory = path.parent().unwrap_or(path);
+        let narrowed = self.fence.narrowed().unwrap_or_default();
+        self.beside.iter().any(|place| path.starts_with(place))
+            && !narrowed.iter().any(|it| it == directory)
     }
 }
 

@@ -149,8 +149,8 @@ struct QuestionGate {
     workspace: PathBuf,
     /// What may be written outside.
     allowed: AllowedPaths,
-    /// Where it can write without a question besides the workspace.
-    beside: Vec<PathBuf>,
+    /// Where the fence lets it write.
+    open: Vec<PathBuf>,
 }
 
 /// Whether there is a checkpoint of the state before a command when it starts.
@@ -201,7 +201,7 @@ impl Gate for QuestionGate {
         }
         // Before there is a checkpoint the kernel gets no call: it reads the path again, and that
         // may lead into the workspace then.
-        let is_unsecured = || !self.continues() && self.is_beside(path);
+        let is_unsecured = || !self.continues() && self.is_open(path);
         match self.allowed.include(path) || is_unsecured() {
             true => WriteAccess::Supervisor,
             false => WriteAccess::Kernel,
@@ -223,8 +223,8 @@ impl Gate for QuestionGate {
 }
 
 impl QuestionGate {
-    fn is_beside(&self, path: &Path) -> bool {
-        path == Path::new("/dev/null") || self.beside.iter().any(|place| path.starts_with(place))
+    fn is_open(&self, path: &Path) -> bool {
+        path == Path::new("/dev/null") || self.open.iter().any(|place| path.starts_with(place))
     }
 }
 
@@ -268,19 +268,19 @@ struct WaitingQuestion {
 pub(super) struct PlacesBeside {
     places: Vec<PathBuf>,
     /// What was let through by its name is work of somebody's, wherever it lies.
-    granted: AllowedPaths,
+    named: AllowedPaths,
 }
 
 impl PlacesBeside {
     pub(super) fn of(widened: &WidenedFence) -> Self {
         Self {
             places: widened.beside.clone(),
-            granted: widened.allowed.clone(),
+            named: widened.named.clone(),
         }
     }
 
     fn include(&self, path: &Path) -> bool {
-        self.places.iter().any(|place| path.starts_with(place)) && !self.granted.include(path)
+        self.places.iter().any(|place| path.starts_with(place)) && !self.named.include(path)
     }
 }
 
@@ -357,14 +357,16 @@ impl Passage<'_> {
             mut fence,
             allowed,
             own_sockets,
-            beside: places,
+            ..
         } = widened;
+        let places = fence.writable.iter();
+        let places = places.filter_map(|place| std::fs::canonicalize(place).ok());
         let gate = Arc::new(QuestionGate {
             sender: Mutex::new(sender.clone()),
             is_secured: AtomicBool::new(secured == Secured::Yes),
             workspace: self.workspace.root.clone(),
             allowed,
-            beside: places,
+            open: places.collect(),
         });
         if let Some(supervision) = &mut fence.supervision {
             supervision.registry = supervision.registry.join(session.as_str());

@@ -7,16 +7,17 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fchmod, fcntl_setfl, fstat,
-    ftruncate, mkdirat, openat, openat2, renameat_with, symlinkat, unlinkat,
+    ftruncate, mkdirat, openat, openat2, renameat_with, stat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::caller::Caller;
 use super::listener::Answer;
+use super::places::Places;
 
 /// Flags of `open` that mean the same for us as for the caller.
 const KEPT_FLAGS: i32 = libc::O_ACCMODE
@@ -144,6 +145,51 @@ fn perform(caller: &Caller<'_>, wanted: &Write, paths: &[&Path]) -> Result<Answe
     }
 }
 
+/// Opens the terminal of the caller's session, where the fence lets it be opened. `None` for a
+/// call that does not open, and for a terminal that has another kind of name.
+pub(super) fn open_terminal(caller: &Caller<'_>, places: &Places) -> Option<Answer> {
+    let Some(Ok(Write::Open { flags, .. })) = wanted(caller) else {
+        return None;
+    };
+    let opened = match caller.terminal().and_then(|number| name_of(number, places)) {
+        Ok(Some(name)) => caller.confirm().and_then(|()| {
+            let opening = OFlags::from_bits_retain((flags & KEPT_FLAGS).cast_unsigned());
+            openat(
+                CWD,
+                name,
+                opening | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+        }),
+        Ok(None) => return None,
+        Err(error) => Err(error),
+    };
+    Some(match opened {
+        Ok(file) => Answer::Descriptor {
+            file,
+            close_on_exec: flags & libc::O_CLOEXEC != 0,
+        },
+        Err(error) => Answer::Fail(error),
+    })
+}
+
+/// The name of a terminal by its device number.
+fn name_of(terminal: u64, places: &Places) -> Result<Option<PathBuf>, Errno> {
+    let (major, minor) = (rustix::fs::major(terminal), rustix::fs::minor(terminal));
+    if terminal == 0 {
+        return Err(Errno::NXIO);
+    }
+    if !PSEUDO_TERMINALS.contains(&major) {
+        return Ok(None);
+    }
+    let number = (major - PSEUDO_TERMINALS.start()) * 256 + minor;
+    let name = PathBuf::from(format!("/dev/pts/{number}"));
+    match places.include(&name) && stat(&name)?.st_rdev == terminal {
+        true => Ok(Some(name)),
+        false => Err(Errno::ACCESS),
+    }
+}
+
 /// Opens a file for the caller, or makes it.
 fn open(caller: &Caller<'_>, path: &Path, flags: i32, mode: u32) -> Result<Answer, Errno> {
     let (directory, name) = parent(path)?;
@@ -211,6 +257,12 @@ fn refuse_special(file: &OwnedFd, path: &Path) -> Result<(), Errno> {
         false => Err(Errno::ACCESS),
     }
 }
+
+/// The terminal of whoever opens it.
+pub(super) const TERMINAL: &str = "/dev/tty";
+
+/// The major device numbers of pseudo terminals.
+const PSEUDO_TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
 
 /// The file that is written more than all others together.
 pub(super) const NOWHERE: &str = "/dev/null";

@@ -354,6 +354,16 @@ impl<'a> Caller<'a> {
             .map_err(|_| Errno::SRCH)
     }
 
+    /// The device number of its terminal; zero where it has none.
+    pub(super) fn terminal(&self) -> Result<u64, Errno> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.notification.thread()));
+        let text = text.map_err(|_| Errno::SRCH)?;
+        // The name of the program stands in brackets, and may hold anything.
+        let (_, fields) = text.rsplit_once(')').ok_or(Errno::SRCH)?;
+        let number = fields.split_ascii_whitespace().nth(4);
+        number.and_then(|it| it.parse().ok()).ok_or(Errno::SRCH)
+    }
+
     /// The rights that it takes off what it makes.
     pub(super) fn mask(&self) -> Result<u32, Errno> {
         let status = self.status()?;

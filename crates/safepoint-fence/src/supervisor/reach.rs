@@ -300,8 +300,8 @@ mod tests {
     use std::net::{TcpListener, UdpSocket};
     use std::path::Path;
 
-    use super::super::{Gate, NetworkAccess};
     use super::super::WriteAccess;
+    use super::super::{Gate, NetworkAccess};
     use super::*;
 
     #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 
-use super::behalf::{self, NOWHERE};
+use super::behalf::{self, NOWHERE, TERMINAL};
 use super::caller::{Caller, Follow};
 use super::listener::Answer;
 use super::places::{DirectoryCache, Places, is_kept, is_own, real_path};
@@ -145,6 +145,13 @@ pub(super) fn record(
                 true => continue,
                 false => PathBuf::from(path),
             },
+            // Every shell looks once if there is one.
+            Ok(path) if path == TERMINAL && !watch.continues() => {
+                if let Some(answer) = behalf::open_terminal(caller, places) {
+                    return answer;
+                }
+                PathBuf::from(path)
+            }
             Ok(path) => match real_path(caller, known, directory, &path, name.follow) {
                 Ok(path) => path,
                 // The call fails for the same reason, and nothing is written.

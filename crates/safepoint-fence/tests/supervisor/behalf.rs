@@ -79,6 +79,7 @@ fn fe_01_the_kernel_gets_no_call_that_writes_before_it_may_go_on() {
     // there, calls are made on behalf, or somebody is asked.
     for (script, is_asked) in [
         ("echo x > /dev/null; cat file 2> /dev/null", false),
+        ("bash -c 'cat file'; true > /dev/tty || true", false),
         ("echo x > beside/a; rm beside/a; mkdir beside/d", false),
         ("echo x > beside/a; mv beside/a beside/b", false),
         ("mkfifo beside/pipe", true),
