@@ -112,7 +112,9 @@ pub(super) fn is_stream(path: &Path) -> bool {
 
 /// Whether writing here changes the machine and not a file.
 pub(super) fn is_machine(path: &Path) -> bool {
-    ["/dev", "/proc", "/sys"]
-        .into_iter()
-        .any(|root| path.starts_with(root))
+    // Files there are memory that programs share under a name, and no devices.
+    !path.starts_with("/dev/shm")
+        && ["/dev", "/proc", "/sys"]
+            .into_iter()
+            .any(|root| path.starts_with(root))
 }
