@@ -184,6 +184,17 @@ pub enum StateError {
         /// What is held.
         what: String,
     },
+    /// A client's file tool relies on where names lead that would move.
+    #[error(
+        "nothing may move in `{}` now: a file tool of {keeper} is about to write there, or asks a person first",
+        workspace.display()
+    )]
+    Frozen {
+        /// Where.
+        workspace: PathBuf,
+        /// Whose tool it is.
+        keeper: String,
+    },
     /// The store would grow beyond its cap.
     #[error("the object store has {used} bytes and may not have more than {cap}")]
     CapReached {

@@ -14,6 +14,7 @@ mod compare;
 mod content;
 pub mod edit;
 mod error;
+mod exclusive;
 mod forget;
 pub mod git;
 mod git_state;

@@ -1,10 +1,11 @@
 //! A client's own file tool: it acts outside the fence, by a path, in the client's process.
 //!
-//! What is let through is a path as it was seen. So that it still leads there when the tool uses
-//! it, no name moves behind a fence that can write there, whichever workspace it is of, from a
-//! last look before the tool to its end ([`Freeze`]); and afterwards it is looked where the write
-//! went. Descriptors that are open already do not matter: they lead nowhere. What is held back is
-//! what makes a path lead elsewhere; contents may be written all the while. Links of the kernel,
+//! What is let through is a path as it was seen. So that it still leads
+//! there when the tool uses it, no name moves behind a fence that can write there, whichever
+//! workspace it is of, from a last look before the tool to its end ([`Freeze`]), and Safepoint's
+//! own commands move none there ([`safepoint_fence::NameMove`]); after a write it is looked where
+//! it went. Descriptors that are open already do not matter: they lead nowhere. What is held back
+//! is what makes a path lead elsewhere; contents may be written all the while. Links of the kernel,
 //! such as that to the working directory of a process, lead elsewhere without a name that moves:
 //! a path over one is refused.
 //!
@@ -127,7 +128,7 @@ impl Passage<'_> {
         let found = match freeze.begin(&scope) {
             Ok(Frozen::Yes) => self.moved_target(proposal, leave),
             Ok(Frozen::NoAnswer) => Ok(Some(
-                "a program that this workspace still runs keeps moving files: nobody can tell where the path leads when it is written".to_owned(),
+                "a program that this workspace still runs, or a command of Safepoint's own, keeps moving files: nobody can tell where the path leads when it is written".to_owned(),
             )),
             Err(error) => Err(ControlError::File {
                 path: self.workspace.root.clone(),

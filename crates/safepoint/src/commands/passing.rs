@@ -30,9 +30,6 @@ use crate::error::CliError;
 use crate::far::Server;
 use crate::settings::{CheckpointMode, Reachable};
 
-/// Where supervisors of one session tell each other what its commands have started.
-const REGISTRY: &str = "network";
-
 /// Flags of everything that passes
 #[derive(Debug, clap::Args)]
 pub(crate) struct Flags {
@@ -413,11 +410,9 @@ fn supervision(context: &Context) -> Supervision {
         hosts,
         services,
         sockets,
-        registry: context.paths.runtime.join(REGISTRY),
+        registry: context.registry(),
         journal: None,
-        freezer: Some(safepoint_control::pass::freezer_of(
-            &context.paths.runtime.join(REGISTRY),
-        )),
+        freezer: Some(context.freezes()),
         network: NetworkAccess::Closed,
     }
 }

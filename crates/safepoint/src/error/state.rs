@@ -117,6 +117,13 @@ pub(super) fn explain(error: &StateError) -> Explanation {
             None,
             hint("wait for the other process to end, then try again"),
         ),
+        StateError::Frozen { .. } => (
+            Code::Busy,
+            None,
+            hint(
+                "nothing was changed; try again when that call of the tool has ended: answer its question, or end the client",
+            ),
+        ),
         StateError::CapReached { .. } => (
             Code::StoreCapReached,
             None,
