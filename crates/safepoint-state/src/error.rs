@@ -184,6 +184,15 @@ pub enum StateError {
         /// What is held.
         what: String,
     },
+    /// Something else is in the place of a file or directory of ours.
+    #[error(
+        "cannot use `{}`: it is a link, or something else that Safepoint has not made",
+        path.display()
+    )]
+    NotOurs {
+        /// Where.
+        path: PathBuf,
+    },
     /// A client's file tool relies on where names lead that would move.
     #[error(
         "nothing may move in `{}` now: a file tool of {keeper} is about to write there, or asks a person first",

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use safepoint_fence::{NameMove, NameMoveStart, StandingFreeze, find_freeze};
 
-use crate::StateError;
 use crate::git::linked_places;
 use crate::known_git::Caller;
 use crate::lock::Hold;
+use crate::own_directory::OwnDirectory;
 use crate::state::State;
+use crate::{StateError, own};
 
 /// How long an agent's command waits: the tool may be one of its own client's, which asks a
 /// person meanwhile.
@@ -40,6 +41,7 @@ impl State {
             let lock = self.hold(workspace, Hold::Alone)?;
             let freeze = match self.begin_name_move(workspace)? {
                 Ok(names) => {
+                    OwnDirectory::clear_way(workspace, own::CHECKPOINTS)?;
                     return Ok(Exclusive {
                         _lock: lock,
                         _names: names,
@@ -77,7 +79,9 @@ impl State {
     /// The same without waiting, for whoever ends what was cut off there.
     pub(crate) fn try_hold_names(&self, directory: &Path) -> Result<Option<NameMove>, StateError> {
         let begun = self.begin_name_move(directory)?;
-        begun.map_err(|freeze| frozen(directory, &freeze))
+        let names = begun.map_err(|freeze| frozen(directory, &freeze))?;
+        OwnDirectory::clear_way(directory, own::CHECKPOINTS)?;
+        Ok(names)
     }
 
     fn patience(&self) -> Duration {

@@ -44,6 +44,7 @@ mod scan;
 pub mod scope;
 pub mod seal;
 pub mod sensitive;
+mod set_aside;
 mod snapshot;
 mod state;
 pub mod text;

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use safepoint_authority::{DenialCode, NamedPath, Role, Touch, Where};
 use safepoint_fence::{Freeze, FreezeScope, Frozen};
 use safepoint_model::Digest;
+use safepoint_store::regular;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -338,7 +339,7 @@ fn leads_over_kernel_link(path: &Path) -> Result<bool, ControlError> {
 fn contains_one(path: &Path, texts: &[String]) -> bool {
     let is_small = std::fs::metadata(path).is_ok_and(|it| it.len() <= MAX_SEARCHED_BYTES);
     let content = match is_small {
-        true => std::fs::read(path).ok(),
+        true => regular::read(path, MAX_SEARCHED_BYTES).ok(),
         false => None,
     };
     let Some(content) = content else {
