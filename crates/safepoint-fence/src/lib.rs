@@ -39,8 +39,8 @@ pub use freeze::{Freeze, FreezeScope, Frozen, MAX_FREEZE, MAX_UNATTENDED_FREEZE,
 pub use lone::{Children, LoneFence, is_native};
 pub use name_move::{NameMove, NameMoveStart, find_freeze};
 pub use supervisor::{
-    Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
-    Writes, builds_sandbox,
+    Gate, GuardedNames, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision,
+    Supervisor, Writes, builds_sandbox,
 };
 pub use tree::{
     Membership, Process, ancestors, become_subreaper, descendants, is_within, membership,

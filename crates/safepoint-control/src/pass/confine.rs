@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::advance::MadeInAdvance;
 use super::cover::is_change;
 use super::documents::Running;
+use super::guarded::is_code_of_client;
 use super::see::PUSH;
 use super::supervise::{Secured, SupervisedChild};
 use super::{Capture, Leave, Passage, places};
@@ -47,6 +48,9 @@ pub(crate) struct OutsideGrant {
     /// what is sent there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) hosts: BTreeSet<String>,
+    /// Settings of clients in the workspace that may be written.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) settings: BTreeSet<String>,
     /// Whether somebody approved it, and it only runs commands that are known for what they do.
     #[serde(default)]
     pub(crate) is_approved_and_known: bool,
@@ -81,6 +85,10 @@ impl OutsideGrant {
         Self {
             is_approved_and_known: approved == Approved::Yes && !form.runs_anything(),
             runs_anything: form.runs_anything(),
+            settings: match approved {
+                Approved::Yes => named_settings(form),
+                Approved::No => BTreeSet::new(),
+            },
             removals,
             paths: paths.chain(repositories).collect(),
             hosts: match approved {
@@ -105,6 +113,8 @@ impl OutsideGrant {
         let Some(supervision) = &mut fence.fence.supervision else {
             return;
         };
+        let released = &mut supervision.guarded.released;
+        released.extend(self.settings.iter().map(PathBuf::from));
         for host in &self.hosts {
             match host_rule(host) {
                 Some((rule, false)) => supervision.hosts.push(rule),
@@ -113,6 +123,13 @@ impl OutsideGrant {
             }
         }
     }
+}
+
+/// Settings of clients in the workspace that an action changes by their names.
+fn named_settings(form: &Canonical) -> BTreeSet<String> {
+    let changed = form.paths.iter().filter(|path| is_change(&path.role));
+    let settings = changed.filter(|path| path.inside && is_code_of_client(&path.path));
+    settings.map(|path| path.path.clone()).collect()
 }
 
 /// Repositories on this machine that a push sends to.
@@ -206,6 +223,9 @@ impl WidenedFence {
         // A link is followed, as it was when it was looked at.
         self.limits.allowed.extend(std::fs::canonicalize(&name));
         self.limits.allowed.push(name.clone());
+        if let Some(supervision) = &mut self.fence.supervision {
+            supervision.guarded.released.push(name.clone());
+        }
         self.fence.writable.push(name);
     }
 

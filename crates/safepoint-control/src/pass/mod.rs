@@ -81,6 +81,7 @@ pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
 pub use fetching::{Asker, DefaultHosts};
 pub use file_tool::{FileTarget, StrayWrite, freezer_of};
+pub use guarded::settings_of_clients;
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use late::{LateWork, LeftRunning};

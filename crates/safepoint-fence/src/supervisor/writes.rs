@@ -157,6 +157,9 @@ pub(super) fn record(
     if changes_directories(call) {
         known.clear();
     }
+    if leads_elsewhere(call) && !paths.iter().all(|it| watch.may_move(it)) {
+        return Answer::Fail(Errno::ACCESS);
+    }
     let is_tree = moves_trees(call) && paths.iter().any(|it| is_directory(it));
     let single = match paths.as_slice() {
         [path] => Some(path.clone()),
@@ -252,7 +255,7 @@ pub(super) fn note(path: PathBuf, is_tree: bool, places: &Places, watch: &Watch)
         }
         return true;
     }
-    if !watch.may_write(&path) {
+    if !watch.is_unguarded(&path) || !watch.may_write(&path) {
         return false;
     }
     match is_tree {

@@ -20,7 +20,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
 use safepoint_fence::{
-    Caches, Fence, Gate, Listing, NetworkAccess, Observation, Refusal, Supervision, Terminals,
+    Caches, Fence, Gate, GuardedNames, Listing, NetworkAccess, Observation, Refusal, Supervision,
+    Terminals,
 };
 use tempfile::TempDir;
 
@@ -93,6 +94,7 @@ impl Room {
             sockets: Vec::new(),
             registry: directory.path().join("registry/session"),
             journal: None,
+            guarded: GuardedNames::default(),
             freezer: Some(directory.path().join("registry/freezes")),
             network: NetworkAccess::Closed,
         };

@@ -11,7 +11,8 @@ use safepoint_control::pass::{
 };
 use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{
-    CachePlan, Caches, Fence, Listing, NetworkAccess, Supervision, Terminals, shared_caches,
+    CachePlan, Caches, Fence, GuardedNames, Listing, NetworkAccess, Supervision, Terminals,
+    shared_caches,
 };
 use safepoint_gates::Resolution;
 use safepoint_model::{Span, WorkspaceId, text};
@@ -363,7 +364,7 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
-        supervision: Some(supervision(context)),
+        supervision: Some(supervision(context, &workspace.root)),
     }
 }
 
@@ -399,7 +400,7 @@ fn own_cache(context: &Context) -> Option<PathBuf> {
 }
 
 /// What a command may reach without asking: what settings name. All else is closed.
-fn supervision(context: &Context) -> Supervision {
+fn supervision(context: &Context, root: &Path) -> Supervision {
     let Reachable {
         hosts,
         services,
@@ -412,6 +413,10 @@ fn supervision(context: &Context) -> Supervision {
         sockets,
         registry: context.registry(),
         journal: None,
+        guarded: GuardedNames {
+            names: safepoint_control::pass::settings_of_clients(root),
+            released: Vec::new(),
+        },
         freezer: Some(context.freezes()),
         network: NetworkAccess::Closed,
     }

@@ -200,7 +200,7 @@ fn replaced_by(program: &Path, words: &[&OsStr]) -> Result<Ended, CliError> {
 
 /// Whether this runs behind a fence of ours. A variable says so, which anybody can set; that the
 /// kernel gives no new rights here, and that this program is among the ancestors, nobody can.
-fn is_inside_fence(environment: &Environment) -> bool {
+pub(crate) fn is_inside_fence(environment: &Environment) -> bool {
     let is_said = ["SAFEPOINT_BROKER", "SAFEPOINT_FENCED"]
         .iter()
         .any(|name| environment.path(name).is_some());
