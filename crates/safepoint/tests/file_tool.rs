@@ -426,3 +426,48 @@ fn fe_05_what_was_cut_off_is_not_ended_while_a_file_tool_relies_on_its_names() {
     env.run(&["gc", "--dry-run"]);
     assert!(place.symlink_metadata().unwrap().is_symlink());
 }
+
+#[test]
+fn fe_05_no_name_moves_while_a_tool_of_the_client_reads() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    fs::write(outside.path().join("note"), "theirs").unwrap();
+    let project = env.project();
+    let place = project.join("d");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("note"), "ours").unwrap();
+    symlink(outside.path(), project.join("l")).unwrap();
+    env.write("project/exchange.py", EXCHANGE);
+    let mut background = start(&claude, "t-bg", "python3 exchange.py");
+    let is_link = || place.symlink_metadata().is_ok_and(|it| it.is_symlink());
+    // A control: it does exchange them.
+    while !is_link() {
+        assert!(background.try_wait().unwrap().is_none(), "it runs");
+    }
+    while is_link() {}
+    let mut read = 0;
+    for round in 0..support::rounds(20) {
+        for (tool, input) in [
+            ("Read", json!({"file_path": place.join("note")})),
+            ("Grep", json!({"pattern": "s", "path": place})),
+        ] {
+            let id = format!("t-{tool}-{round}");
+            if !is_let_through(&claude.before(&id, tool, input.clone())) {
+                continue;
+            }
+            let then = is_link();
+            for _ in 0..1000 {
+                assert_eq!(is_link(), then, "it stays what it was let through as");
+            }
+            read += 1;
+            passes(&claude.after(&id, tool, input));
+        }
+    }
+    // It goes on.
+    while !is_link() {}
+    while is_link() {}
+    fs::write(project.join("over"), "").unwrap();
+    background.wait().unwrap();
+    assert!(read > 0);
+}

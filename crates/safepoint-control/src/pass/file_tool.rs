@@ -1,6 +1,6 @@
 //! A client's own file tool: it acts outside the fence, by a path, in the client's process.
 //!
-//! What is let through is a path as it was seen. So that it still leads
+//! What is let through is a path as it was seen, to be written or read. So that it still leads
 //! there when the tool uses it, no name moves behind a fence that can write there, whichever
 //! workspace it is of, from a last look before the tool to its end ([`Freeze`]), and Safepoint's
 //! own commands move none there ([`safepoint_fence::NameMove`]); after a write it is looked where
@@ -59,9 +59,10 @@ pub fn freezer_of(registry: &Path) -> PathBuf {
 }
 
 impl Passage<'_> {
-    /// The freeze of a call, if it is one of a file tool that acts outside every fence.
+    /// The freeze of a call, if it is one of a tool that uses files by their paths, outside every
+    /// fence.
     fn freeze_of(&self, visitor: &Visitor) -> Option<Freeze> {
-        if visitor.kind != CallKind::Files || self.is_within {
+        if !visitor.kind.uses_paths() || self.is_within {
             return None;
         }
         let supervision = self.fence.as_ref()?.supervision.as_ref()?;
@@ -276,7 +277,7 @@ fn exact_paths(act: &Act) -> impl Iterator<Item = &Path> {
 /// Refuses a file tool's path that leads over a link of the kernel, such as `/proc/PID/cwd`: what
 /// that leads to changes without a name that moves, and is another for whoever follows it.
 pub(super) fn refuse_kernel_links(proposal: &Proposal) -> Result<(), ControlError> {
-    let is_file_tool = |it: &Visitor| it.kind == CallKind::Files;
+    let is_file_tool = |it: &Visitor| it.kind.uses_paths();
     if !proposal.visitor.as_ref().is_some_and(is_file_tool) {
         return Ok(());
     }
