@@ -664,3 +664,23 @@ fn fe_05_a_hook_asks_nobody_that_settings_of_the_client_name() {
     }
     assert!(!env.json(&["log"])["actions"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn fe_01_the_hook_of_a_skill_in_the_workspace_runs_behind_the_fence() {
+    let elsewhere = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let made = elsewhere.path().join("made");
+    let text = format!("echo x > {}", made.display());
+    let env = plain();
+    env.write("project/.claude/skills/evil/SKILL.md", "evil\n");
+    for place in ["project/.claude/skills/evil", "project"] {
+        let mut command = shell(&env, &text);
+        command.env("CLAUDE_PLUGIN_ROOT", env.root().join(place));
+        let output = command.output().unwrap();
+        assert!(!made.exists(), "{output:?}");
+    }
+    // A control: a plugin that no agent could write.
+    let mut command = shell(&env, &text);
+    let plugin = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let output = command.env("CLAUDE_PLUGIN_ROOT", plugin.path()).output();
+    assert!(made.exists(), "{output:?}");
+}
