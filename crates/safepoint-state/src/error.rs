@@ -195,7 +195,7 @@ pub enum StateError {
     },
     /// A client's file tool relies on where names lead that would move.
     #[error(
-        "nothing may move in `{}` now: a file tool of {keeper} is about to write there, or asks a person first",
+        "nothing may move in `{}` now: a file tool or an approved line of {keeper} is at work there, or asks a person first",
         workspace.display()
     )]
     Frozen {

@@ -684,3 +684,43 @@ fn fe_01_the_hook_of_a_skill_in_the_workspace_runs_behind_the_fence() {
     let output = command.env("CLAUDE_PLUGIN_ROOT", plugin.path()).output();
     assert!(made.exists(), "{output:?}");
 }
+
+#[test]
+fn au_25_what_was_approved_is_looked_at_again_when_the_line_runs() {
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let place = outside.path().display();
+    let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
+    let kill = format!("./ok.sh; kill -0 {}", sleeper.id());
+    for line in [kill, format!("sh ok.sh; touch {place}/approved")] {
+        for is_exchanged in [true, false] {
+            let env = plain();
+            support::add(&env, "ann");
+            let claude = Claude::new(&env);
+            env.write("project/ok.sh", "#!/bin/sh\necho fine > made\n");
+            env.write("project/bad.sh", "#!/bin/sh\necho bad > made\n");
+            for name in ["ok.sh", "bad.sh"] {
+                use std::os::unix::fs::PermissionsExt;
+                let mode = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(env.project().join(name), mode).unwrap();
+            }
+            let told = denied(&claude.asks("t-1", &line));
+            let hold = told
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .find(|word| word.starts_with("hld_"))
+                .unwrap();
+            approve(&env, hold);
+            passes(&claude.asks("t-2", &line));
+            if is_exchanged {
+                fs::rename(env.project().join("bad.sh"), env.project().join("ok.sh")).unwrap();
+            }
+            let output = run(&env, &line);
+            let made = fs::read_to_string(env.project().join("made")).ok();
+            match is_exchanged {
+                true => assert_eq!(made, None, "{line}: {output:?}"),
+                false => assert_eq!(made.as_deref(), Some("fine\n"), "{line}: {output:?}"),
+            }
+        }
+    }
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}

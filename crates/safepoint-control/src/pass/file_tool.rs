@@ -17,7 +17,6 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use safepoint_authority::{DenialCode, NamedPath, Role, Touch, Where};
 use safepoint_fence::{Freeze, FreezeScope, Frozen};
-use safepoint_model::Digest;
 use safepoint_store::regular;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -65,11 +64,7 @@ impl Passage<'_> {
         if !visitor.kind.uses_paths() || self.is_within {
             return None;
         }
-        let supervision = self.fence.as_ref()?.supervision.as_ref()?;
-        let parts = [&visitor.client, &visitor.session, &visitor.call];
-        let name = Digest::of_parts(&parts.map(|part| part.as_bytes()));
-        let directory = supervision.freezer.as_deref()?;
-        Some(Freeze::new(directory, &name.to_string()))
+        self.freeze_named(visitor)
     }
 
     /// What must not move for a call of a file tool.
@@ -107,9 +102,9 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// Lets names move again that the call of a file tool relied on.
+    /// Lets names move again that a call relied on.
     pub(super) fn thaw(&self, visitor: Option<&Visitor>) {
-        if let Some(freeze) = visitor.and_then(|it| self.freeze_of(it)) {
+        if let Some(freeze) = visitor.and_then(|it| self.freeze_named(it)) {
             freeze.end();
         }
     }

@@ -6,6 +6,7 @@
 
 mod advance;
 mod agent;
+mod approved_line;
 mod asked;
 mod attend;
 mod bench;

@@ -107,6 +107,9 @@ impl Passage<'_> {
         claimed: ClaimedLine,
     ) -> Result<(OrderedLine, LineOrder), ControlError> {
         let mut running = claimed.into_running();
+        if let Some(held) = self.hold_running(&running)? {
+            held.end();
+        }
         self.secure_running(&mut running)?;
         let failed = |error: std::io::Error| ControlError::Start {
             program: running.summary.clone(),

@@ -139,6 +139,7 @@ impl Text {
         match claimed {
             Some(claimed) if claimed.is_unfenced() => {
                 claimed.refuse_elsewhere()?;
+                room.passage().hold_to_approval(&claimed)?;
                 replaced_by(&shell, &["-c".as_ref(), &self.text])
             }
             Some(claimed) => {
