@@ -55,6 +55,7 @@ mod supervise;
 mod tool;
 mod trust;
 mod visit;
+mod web_address;
 mod word;
 
 use std::collections::BTreeSet;
