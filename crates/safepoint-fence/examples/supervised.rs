@@ -12,7 +12,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use safepoint_fence::{Caches, Fence, Listing, NetworkAccess, Supervision, Terminals};
+use safepoint_fence::{
+    Caches, Fence, GuardedNames, Listing, NetworkAccess, Supervision, Terminals,
+};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -26,6 +28,7 @@ fn main() {
         sockets: Vec::new(),
         registry: std::env::temp_dir().join(format!("registry-{}", std::process::id())),
         journal: None,
+        guarded: GuardedNames::default(),
         freezer: Some(
             std::env::temp_dir().join(format!("registry-{}/freezes", std::process::id())),
         ),

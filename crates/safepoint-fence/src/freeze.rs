@@ -9,6 +9,10 @@
 //! answer once no call that moves a name is on its way. A pipe that nobody listens at was left by
 //! somebody who is gone.
 //!
+//! Safepoint's own commands move names outside every fence. Each has a pipe like that of a
+//! supervisor while it does ([`NameMove`](crate::NameMove)), and goes on only where no freeze is
+//! there already: so one of the two sees the other, whichever came first.
+//!
 //! Beside each freeze lies its scope (`scope-…`): the places whose names must not move, and the
 //! process for which they are frozen. Beside each supervisor's pipe lies where its tree can write,
 //! in the same form. Only trees that can write at, above or below one of these places are asked,
@@ -19,7 +23,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,7 +40,7 @@ pub const MAX_FREEZE: Duration = Duration::from_secs(15 * 60);
 /// How long a freeze lasts for which no process stands, or one that has ended.
 pub const MAX_UNATTENDED_FREEZE: Duration = Duration::from_secs(30);
 
-/// What pipes of supervisors are called.
+/// What pipes are called of supervisors, and of whoever else moves names.
 pub(crate) const TREE: &str = "tree-";
 /// What pipes of freezes are called.
 pub(crate) const FREEZE: &str = "freeze-";
@@ -69,7 +73,7 @@ pub struct FreezeScope {
 }
 
 impl FreezeScope {
-    /// Whether a tree that can write in these places could move a name of it.
+    /// Whether whoever can write in these places could move a name of it.
     pub(crate) fn concerns(&self, writable: &[PathBuf]) -> bool {
         let touches = |place: &PathBuf| {
             let mut others = writable.iter();
@@ -139,7 +143,7 @@ pub(crate) fn remove_pipe(directory: &Path, pipe: &str) {
 pub enum Frozen {
     /// All of them: no name moves until the freeze ends.
     Yes,
-    /// One did not answer in time, and may still let a name be moved.
+    /// One did not answer in time, or a command of ours still moves names.
     NoAnswer,
 }
 
@@ -223,6 +227,49 @@ impl Freeze {
         }
         Ok(asked)
     }
+}
+
+/// A freeze that has not ended. Another one under its name is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandingFreeze {
+    pub(crate) name: String,
+    pub(crate) made: (u64, i64, i64),
+    /// What it is about; none where that cannot be read, and it concerns everybody.
+    pub scope: Option<FreezeScope>,
+}
+
+impl StandingFreeze {
+    /// Whether whoever can write in these places could move a name of it.
+    pub(crate) fn concerns(&self, writable: &[PathBuf]) -> bool {
+        let scope = self.scope.as_ref();
+        scope.is_none_or(|it| it.concerns(writable))
+    }
+}
+
+/// Freezes that have not ended. Those that have lasted too long are taken away.
+pub(crate) fn standing_freezes(directory: &Path) -> std::io::Result<Vec<StandingFreeze>> {
+    let mut standing = Vec::new();
+    for name in names(directory, FREEZE)? {
+        let path = directory.join(&name);
+        let Ok(metadata) = path.symlink_metadata() else {
+            continue;
+        };
+        let scope = scope_of(directory, &name);
+        let age = metadata.modified().ok().and_then(|it| it.elapsed().ok());
+        // One from the future is of now: the clock was put back.
+        let age = age.unwrap_or_default();
+        let is_attended = || scope.as_ref().is_some_and(FreezeScope::is_attended);
+        if age > MAX_FREEZE || (age > MAX_UNATTENDED_FREEZE && !is_attended()) {
+            remove_pipe(directory, &name);
+            continue;
+        }
+        standing.push(StandingFreeze {
+            made: (metadata.ino(), metadata.mtime(), metadata.mtime_nsec()),
+            scope,
+            name,
+        });
+    }
+    Ok(standing)
 }
 
 /// Which ends of a pipe are opened.

@@ -6,6 +6,7 @@
 //! lone ───── a program of ours that writes in a few places and starts nothing else
 //! supervisor  what it may reach and change beyond that, and what it wrote (seccomp)
 //! freeze ─── how somebody outside keeps it from moving names for a moment
+//! name_move  how somebody outside moves names that nobody relies on
 //! broker ─── how a program inside asks for something to be done outside
 //! tree ───── who belongs to a tree, and that nobody leaves it
 //! ```
@@ -22,6 +23,7 @@ mod fence;
 mod freeze;
 mod kernel;
 mod lone;
+mod name_move;
 mod supervisor;
 mod tree;
 
@@ -33,11 +35,12 @@ pub use error::FenceError;
 pub use fence::{
     Caches, Fence, FencedChild, Listing, Strength, Terminals, is_supervision_possible, strength,
 };
-pub use freeze::{Freeze, FreezeScope, Frozen, MAX_FREEZE, MAX_UNATTENDED_FREEZE};
+pub use freeze::{Freeze, FreezeScope, Frozen, MAX_FREEZE, MAX_UNATTENDED_FREEZE, StandingFreeze};
 pub use lone::{Children, LoneFence, is_native};
+pub use name_move::{NameMove, NameMoveStart, find_freeze};
 pub use supervisor::{
-    Gate, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision, Supervisor,
-    WriteAccess, Writes, builds_sandbox,
+    Gate, GuardedNames, HostRule, HostRuleError, NetworkAccess, Observation, Refusal, Supervision,
+    Supervisor, WriteAccess, Writes, builds_sandbox,
 };
 pub use tree::{
     Membership, Process, ancestors, become_subreaper, descendants, is_within, membership,

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use safepoint_model::{Expiry, Timestamp};
-use safepoint_store::fault;
+use safepoint_store::{fault, regular};
 
 use crate::capture::Capture;
 use crate::git::stash::{self, Shelf, Stash};
@@ -179,7 +179,11 @@ impl State {
         fault::point("checkpoint.stored");
         if wanted.origin == Origin::Asked {
             // A workspace that cannot be written shows here, before anything is recorded.
-            OwnDirectory::make(&workspace.root, own::CHECKPOINTS)?;
+            match OwnDirectory::make(&workspace.root, own::CHECKPOINTS) {
+                // Only the manifest lies there.
+                Ok(_) | Err(StateError::NotOurs { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         fault::point("checkpoint.prepared");
         self.record_with(&snapshot, observed.as_ref(), &wanted_parts)?;
@@ -459,7 +463,8 @@ pub(crate) fn seal_file(
     recipients: &[Recipient],
     writer: &Writer<'_>,
 ) -> Result<Sealed, StateError> {
-    let plain = std::fs::read(full).map_err(|error| StateError::file("read", full, error))?;
+    let plain =
+        regular::read(full, u64::MAX).map_err(|error| StateError::file("read", full, error))?;
     let stat = rustix::fs::lstat(full).map_err(|error| StateError::file("read", full, error))?;
     let found = scan::stat::Found::of(&stat);
     let cipher = seal::seal(&plain, recipients)?;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
+use safepoint_store::regular;
+
 use crate::checkpoint::root_mode;
 use crate::linked::{self, LinkedGit};
 use crate::lock::Hold;
@@ -149,7 +151,8 @@ impl State {
             Node::File { content, .. } => match objects.reader().read(*content) {
                 Err(StateError::Missing { .. }) => {
                     let full = root.join(path::as_path(path));
-                    std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))
+                    regular::read(&full, u64::MAX)
+                        .map_err(|error| StateError::file("read", &full, error))
                 }
                 other => other,
             },

@@ -184,6 +184,26 @@ pub enum StateError {
         /// What is held.
         what: String,
     },
+    /// Something else is in the place of a file or directory of ours.
+    #[error(
+        "cannot use `{}`: it is a link, or something else that Safepoint has not made",
+        path.display()
+    )]
+    NotOurs {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A client's file tool relies on where names lead that would move.
+    #[error(
+        "nothing may move in `{}` now: a file tool or an approved line of {keeper} is at work there, or asks a person first",
+        workspace.display()
+    )]
+    Frozen {
+        /// Where.
+        workspace: PathBuf,
+        /// Whose tool it is.
+        keeper: String,
+    },
     /// The store would grow beyond its cap.
     #[error("the object store has {used} bytes and may not have more than {cap}")]
     CapReached {

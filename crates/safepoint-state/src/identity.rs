@@ -16,6 +16,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use safepoint_store::durable::{self, Access};
+use safepoint_store::regular;
 use serde::{Deserialize, Serialize};
 
 use crate::state::{State, Workspace};
@@ -210,12 +211,15 @@ fn is_absence(error: &std::io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory)
 }
 
+/// Longer paths are none.
+const MAX_PATH_BYTES: u64 = 1 << 16;
+
 /// Whether a repository has a work tree in this place.
 fn names(common: &Path, place: &Path) -> bool {
     let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     let known = std::fs::read_dir(common.join("worktrees"));
     known.into_iter().flatten().flatten().any(|entry| {
-        let text = std::fs::read(entry.path().join("gitdir")).unwrap_or_default();
+        let text = regular::read(&entry.path().join("gitdir"), MAX_PATH_BYTES).unwrap_or_default();
         Path::new(std::ffi::OsStr::from_bytes(text.trim_ascii_end())).starts_with(&place)
     })
 }

@@ -234,6 +234,7 @@ impl State {
             },
         );
         let plan = Plan::new(&capture, &[], changes, Vec::new());
+        let _names = self.hold_names(root)?;
         put_new_files(root, &origin.root, &plan, &files, &reader)?;
         Ok(LeftBehind::of(&capture, pointers))
     }

@@ -8,12 +8,15 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, fsync, mkdirat, openat, openat2};
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fsync, mkdirat, openat, openat2,
+};
 use rustix::io::Errno;
 use safepoint_store::StoreError;
 use safepoint_store::durable::{self, Access};
 
 use crate::StateError;
+use crate::set_aside::set_aside;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -49,6 +52,17 @@ impl OwnDirectory {
             Ok(_) => Self::root(workspace)?.find_inside(name),
             Err(_) => Ok(None),
         }
+    }
+
+    /// Moves away what has the name of a directory of ours in a workspace and is none. Names move
+    /// by it: only for whoever may move them.
+    pub(crate) fn clear_way(workspace: &Path, name: &str) -> Result<(), StateError> {
+        if workspace.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        let root = Self::root(workspace)?;
+        set_aside(&root.handle, name, FileType::Directory)
+            .map_err(|error| StateError::file("move", workspace.join(name), error))
     }
 
     fn root(workspace: &Path) -> Result<Self, StateError> {
@@ -127,7 +141,7 @@ impl OwnDirectory {
         let handle = opened.map_err(|error| not_ours(&path, error))?;
         let file = File::from(handle);
         let status = fstat(&file).map_err(|error| StateError::file("read", &path, error))?;
-        let is_file = rustix::fs::FileType::from_raw_mode(status.st_mode).is_file();
+        let is_file = FileType::from_raw_mode(status.st_mode).is_file();
         match is_file && status.st_nlink == 1 {
             true => Ok(file),
             false => Err(not_ours(&path, Errno::LOOP)),
@@ -138,8 +152,8 @@ impl OwnDirectory {
 fn not_ours(path: &Path, error: Errno) -> StateError {
     match error {
         Errno::LOOP | Errno::NOTDIR => {
-            let why = "it is a link, or something else that we have not made, and what is written there would be elsewhere";
-            StateError::file("use", path, std::io::Error::other(why))
+            let path = path.to_owned();
+            StateError::NotOurs { path }
         }
         error => StateError::file("use", path, error),
     }

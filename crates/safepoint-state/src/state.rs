@@ -136,6 +136,8 @@ pub struct State {
     pub(crate) session: Option<String>,
     /// For whom it works.
     pub(crate) caller: Caller,
+    /// Where clients' file tools say that no name may move, if they do.
+    pub(crate) freezes: Option<PathBuf>,
     /// Which databases may be reached; all of them without one.
     pub(crate) databases: Option<DatabaseCheck>,
     /// Which histories are of other directories than their paths say, once it was asked.
@@ -161,6 +163,7 @@ impl State {
             access: Access::Writing,
             session: None,
             caller: Caller::Person,
+            freezes: None,
             databases: None,
             ledger: OnceLock::new(),
         })
@@ -182,6 +185,14 @@ impl State {
     #[must_use]
     pub fn with_caller(self, caller: Caller) -> Self {
         Self { caller, ..self }
+    }
+
+    /// The same, moving no name on which a client's file tool relies; that is said in this
+    /// directory.
+    #[must_use]
+    pub fn with_freezes(self, directory: PathBuf) -> Self {
+        let freezes = Some(directory);
+        Self { freezes, ..self }
     }
 
     /// The same, with databases reached as this says.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use safepoint_model::Timestamp;
+use safepoint_store::regular;
 
 use crate::capture::Capture;
 use crate::git::index;
@@ -289,7 +290,8 @@ impl Undoing<'_> {
         match self.content(entry) {
             Err(StateError::Missing { .. }) => {
                 let full = self.workspace.join(path::as_path(path));
-                std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))
+                regular::read(&full, u64::MAX)
+                    .map_err(|error| StateError::file("read", &full, error))
             }
             other => other,
         }

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Reads a regular file of at most `most` bytes. What stands in its place is an error: a pipe
-/// would be waited for, and a device has no end.
-pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// Opens a regular file to read it. What stands in its place is an error: a pipe would be waited
+/// for, and a device has no end.
+pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let kind = file.metadata()?.file_type();
@@ -19,6 +19,12 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let reason = "it is not a regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     }
+    Ok(file)
+}
+
+/// Reads a regular file of at most `most` bytes.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

@@ -340,17 +340,29 @@ fn au_27_settings_of_clients_are_looked_at_first() {
         ".codex/hooks.json",
         ".github/hooks/x.json",
     ] {
-        let made = || {
+        let made = |target: &str| {
             let env = bare();
             env.json(&["operator", "add", "ann"]);
             env.write("project/a", "{}\n");
             env.write(&format!("project/{target}"), "{\"hooks\": 1}\n");
+            env.write("project/swap.sh", &format!("cp a {target}\n"));
             env
         };
-        let (code, reply) = exec(&made(), &["cp", "a", target]);
+        let (code, reply) = exec(&made(target), &["cp", "a", target]);
         assert_eq!(code, 2, "{reply:#}");
-        let env = made();
-        env.write("project/swap.sh", &format!("cp a {target}\n"));
+        // Where a client is started anew, it reads them before it calls us.
+        let env = made(target);
+        let (code, reply) = exec(&env, &["sh", "swap.sh"]);
+        assert_ne!(code, 0, "{reply:#}");
+        let refused = reply["refused"].to_string();
+        assert!(
+            refused.contains(target) && refused.contains("hld_"),
+            "{reply:#}"
+        );
+        let content = std::fs::read_to_string(env.project().join(target)).unwrap();
+        assert_eq!(content, "{\"hooks\": 1}\n");
+        assert_eq!(exec(&env, &["ls"]).0, 0);
+        let env = made(&format!("sub/{target}"));
         let (code, reply) = exec(&env, &["sh", "swap.sh"]);
         assert_eq!(code, 0, "{reply:#}");
         let reply = denied(&env, &["ls"], "APPROVAL_REQUIRED");

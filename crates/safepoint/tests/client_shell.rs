@@ -400,11 +400,8 @@ fn fe_01_what_an_agent_configures_itself_runs_behind_the_fence() {
         let env = plain();
         let claude = Claude::new(&env);
         passes(&claude.says("SessionStart", json!({"source": "startup"})));
-        env.write("project/plan", &settings_for(&status));
-        let script = format!("mkdir -p .claude; cat plan > .claude/{file}\n");
-        env.write("project/configure.sh", &script);
-        call(&claude, file, "sh configure.sh");
-        assert!(env.project().join(".claude").join(file).exists());
+        // As a program can that is not seen.
+        env.write(&format!("project/.claude/{file}"), &settings_for(&status));
         let output = shell(&env, &status).output().unwrap();
         assert!(!made.exists(), "{file}: {output:?}");
     }
@@ -602,4 +599,128 @@ fn fe_02_a_line_whose_safepoint_is_killed_is_told_of() {
     let others: Vec<_> = actions.iter().filter(|it| it["summary"] != line).collect();
     assert_eq!(others.len(), 1, "{log:#}");
     assert_eq!(others[0]["changes"], created("stop"), "{log:#}");
+}
+
+#[test]
+fn fe_05_no_program_writes_settings_of_the_client_unasked() {
+    let env = plain();
+    support::add(&env, "ann");
+    let claude = Claude::new(&env);
+    let place = env.project().join(".claude/settings.local.json");
+    let script = "mkdir -p .claude conf\necho '{}' > .claude/settings.local.json\n\
+        echo '{}' > conf/settings.local.json; rm -r .claude; mv conf .claude\n";
+    env.write("project/configure.sh", script);
+    let line = "sh configure.sh";
+    let output = {
+        passes(&claude.asks("t-1", line));
+        let output = run(&env, line);
+        passes(&claude.after("t-1", "Bash", json!({"command": line})));
+        output
+    };
+    assert!(!place.exists(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let hold = told
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .find(|word| word.starts_with("hld_"));
+    let shown = env.json(&["hold", "show", hold.unwrap()]).to_string();
+    assert!(shown.contains(".claude"), "{shown}");
+    // It need not be the program's first try that a person approves.
+    env.write(
+        "project/once.sh",
+        "echo '{}' > .claude/settings.local.json\n",
+    );
+    fs::create_dir_all(env.project().join(".claude")).unwrap();
+    let line = "sh once.sh";
+    passes(&claude.asks("t-2", line));
+    let output = run(&env, line);
+    passes(&claude.after("t-2", "Bash", json!({"command": line})));
+    assert!(!place.exists(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let hold = told
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .find(|word| word.starts_with("hld_"));
+    approve(&env, hold.unwrap());
+    passes(&claude.asks("t-3", line));
+    let output = run(&env, line);
+    assert_eq!(fs::read_to_string(&place).unwrap(), "{}\n", "{output:?}");
+}
+
+#[test]
+fn fe_05_a_hook_asks_nobody_that_settings_of_the_client_name() {
+    let env = plain();
+    let said = json!({"session_id": "s-1", "transcript_path": "/dev/null", "cwd": env.project(),
+        "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+        "tool_use_id": "t-1", "tool_input": {"command": "ls"}});
+    for (name, value) in [("SAFEPOINT_BROKER", "/nowhere"), ("SAFEPOINT_FENCED", "1")] {
+        let mut hook = env.command(&["hook", "claude-code"]);
+        hook.env(name, value).stdin(Stdio::piped());
+        hook.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut hook = hook.spawn().unwrap();
+        let mut input = hook.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, said.to_string().as_bytes()).unwrap();
+        drop(input);
+        let output = hook.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {output:?}");
+    }
+    assert!(!env.json(&["log"])["actions"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn fe_01_the_hook_of_a_skill_in_the_workspace_runs_behind_the_fence() {
+    let elsewhere = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let made = elsewhere.path().join("made");
+    let text = format!("echo x > {}", made.display());
+    let env = plain();
+    env.write("project/.claude/skills/evil/SKILL.md", "evil\n");
+    for place in ["project/.claude/skills/evil", "project"] {
+        let mut command = shell(&env, &text);
+        command.env("CLAUDE_PLUGIN_ROOT", env.root().join(place));
+        let output = command.output().unwrap();
+        assert!(!made.exists(), "{output:?}");
+    }
+    // A control: a plugin that no agent could write.
+    let mut command = shell(&env, &text);
+    let plugin = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let output = command.env("CLAUDE_PLUGIN_ROOT", plugin.path()).output();
+    assert!(made.exists(), "{output:?}");
+}
+
+#[test]
+fn au_25_what_was_approved_is_looked_at_again_when_the_line_runs() {
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let place = outside.path().display();
+    let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
+    let kill = format!("./ok.sh; kill -0 {}", sleeper.id());
+    for line in [kill, format!("sh ok.sh; touch {place}/approved")] {
+        for is_exchanged in [true, false] {
+            let env = plain();
+            support::add(&env, "ann");
+            let claude = Claude::new(&env);
+            env.write("project/ok.sh", "#!/bin/sh\necho fine > made\n");
+            env.write("project/bad.sh", "#!/bin/sh\necho bad > made\n");
+            for name in ["ok.sh", "bad.sh"] {
+                use std::os::unix::fs::PermissionsExt;
+                let mode = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(env.project().join(name), mode).unwrap();
+            }
+            let told = denied(&claude.asks("t-1", &line));
+            let hold = told
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .find(|word| word.starts_with("hld_"))
+                .unwrap();
+            approve(&env, hold);
+            passes(&claude.asks("t-2", &line));
+            if is_exchanged {
+                fs::rename(env.project().join("bad.sh"), env.project().join("ok.sh")).unwrap();
+            }
+            let output = run(&env, &line);
+            let made = fs::read_to_string(env.project().join("made")).ok();
+            match is_exchanged {
+                true => assert_eq!(made, None, "{line}: {output:?}"),
+                false => assert_eq!(made.as_deref(), Some("fine\n"), "{line}: {output:?}"),
+            }
+        }
+    }
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
 }

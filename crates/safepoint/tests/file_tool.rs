@@ -335,3 +335,139 @@ fn fe_05_a_path_over_a_link_of_the_kernel_is_refused() {
     let input = write_input(&project.join("plain/n"), "x");
     passes(&claude.before("t-99", "Write", input));
 }
+
+/// A project in which what came before put a link to a directory outside at `d`, where a directory
+/// is now. The checkpoint that has the link.
+fn with_link_before(env: &TestEnv, outside: &Path) -> String {
+    let place = env.project().join("d");
+    symlink(outside, &place).unwrap();
+    let id = env.json(&["checkpoint"])["checkpoint_id"].clone();
+    fs::remove_file(&place).unwrap();
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("x"), "in").unwrap();
+    id.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn fe_05_no_roll_back_and_no_change_moves_a_name_that_a_file_tool_relies_on() {
+    let mut env = plain();
+    // A person waits no longer.
+    env.set("SAFEPOINT_LOCK_TIMEOUT", "200ms");
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let id = with_link_before(&env, outside.path());
+    let place = env.project().join("d");
+    let is_link = || place.symlink_metadata().unwrap().is_symlink();
+    // Something to undo, and to do again.
+    let act = env.json(&["rollback", &id, "d"])["action_id"].clone();
+    let act = act.as_str().unwrap().to_owned();
+    assert!(is_link(), "a control: it puts the link back");
+    let claude = Claude::new(&env);
+    let beside = write_input(&env.project().join("src/new"), "content");
+    passes(&claude.before("t-0", "Write", beside.clone()));
+    let run = env.run(&["undo"]);
+    assert_eq!(run.code, 9, "{run:?}");
+    assert!(run.stderr.contains("file tool") && is_link(), "{run:?}");
+    env.write("project/src/new", "content");
+    passes(&claude.after("t-0", "Write", beside));
+    env.json(&["undo", &act]);
+    assert!(!is_link());
+    let path = place.join("marker");
+    let input = write_input(&path, "content");
+    passes(&claude.before("t-1", "Write", input.clone()));
+    let change = json!({"type": "move", "to": "away"}).to_string();
+    let calls: [&[&str]; 3] = [
+        &["rollback", &id, "d"],
+        &["redo"],
+        &["mutate", "d", "--checkpoint", &id, "--operation", &change],
+    ];
+    for call in calls {
+        let run = env.run(call);
+        assert_eq!(run.code, 9, "{call:?}: {run:?}");
+        assert!(run.stderr.contains("file tool"), "{call:?}: {run:?}");
+        assert!(place.join("x").exists() && !is_link(), "{call:?}");
+    }
+    // An agent's call is answered in the same way.
+    let line = format!("{} rollback {id} d", env!("CARGO_BIN_EXE_safepoint"));
+    let asked = json!({"command": line, "run_in_background": true});
+    let instead = passes(&claude.before("t-2", "Bash", asked)).unwrap();
+    let output = claude.shell(&instead);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("file tool"), "{output:?}");
+    assert!(place.join("x").exists() && !is_link());
+    fs::write(&path, "content").unwrap();
+    passes(&claude.after("t-1", "Write", input));
+    assert_eq!(open_names(outside.path()), 0);
+    // The tool has ended.
+    env.json(&["rollback", &id, "d"]);
+    assert!(is_link());
+}
+
+#[test]
+fn fe_05_what_was_cut_off_is_not_ended_while_a_file_tool_relies_on_its_names() {
+    let env = plain();
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let id = with_link_before(&env, outside.path());
+    let place = env.project().join("d");
+    let mut command = env.command(&["rollback", &id, "d"]);
+    let killed = command.env("SAFEPOINT_FAULT", "restore.applying");
+    assert!(!killed.output().unwrap().status.success());
+    let freezes = env.home().join("runtime/network/freezes");
+    let freeze = safepoint_fence::Freeze::new(&freezes, "f");
+    let scope = safepoint_fence::FreezeScope {
+        places: vec![env.project().canonicalize().unwrap()],
+        keeper: None,
+    };
+    let frozen = freeze.begin(&scope).unwrap();
+    assert_eq!(frozen, safepoint_fence::Frozen::Yes);
+    let run = env.run(&["gc", "--dry-run"]);
+    assert!(run.stderr.contains("file tool"), "{run:?}");
+    assert!(place.join("x").exists(), "{run:?}");
+    freeze.end();
+    env.run(&["gc", "--dry-run"]);
+    assert!(place.symlink_metadata().unwrap().is_symlink());
+}
+
+#[test]
+fn fe_05_no_name_moves_while_a_tool_of_the_client_reads() {
+    let env = plain();
+    let claude = Claude::new(&env);
+    let outside = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    fs::write(outside.path().join("note"), "theirs").unwrap();
+    let project = env.project();
+    let place = project.join("d");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("note"), "ours").unwrap();
+    symlink(outside.path(), project.join("l")).unwrap();
+    env.write("project/exchange.py", EXCHANGE);
+    let mut background = start(&claude, "t-bg", "python3 exchange.py");
+    let is_link = || place.symlink_metadata().is_ok_and(|it| it.is_symlink());
+    // A control: it does exchange them.
+    while !is_link() {
+        assert!(background.try_wait().unwrap().is_none(), "it runs");
+    }
+    while is_link() {}
+    let mut read = 0;
+    for round in 0..support::rounds(20) {
+        for (tool, input) in [
+            ("Read", json!({"file_path": place.join("note")})),
+            ("Grep", json!({"pattern": "s", "path": place})),
+        ] {
+            let id = format!("t-{tool}-{round}");
+            if !is_let_through(&claude.before(&id, tool, input.clone())) {
+                continue;
+            }
+            let then = is_link();
+            for _ in 0..1000 {
+                assert_eq!(is_link(), then, "it stays what it was let through as");
+            }
+            read += 1;
+            passes(&claude.after(&id, tool, input));
+        }
+    }
+    // It goes on.
+    while !is_link() {}
+    while is_link() {}
+    fs::write(project.join("over"), "").unwrap();
+    background.wait().unwrap();
+    assert!(read > 0);
+}

@@ -692,7 +692,7 @@ fn su_05_settings_of_the_client_that_change_unseen_are_looked_at_next() {
     let env = plain();
     env.write(
         "project/build.sh",
-        "mkdir -p .claude; echo '{}' > .claude/settings.json\n",
+        "mkdir -p sub/.claude; echo '{}' > sub/.claude/settings.json\n",
     );
     let claude = Claude::new(&env);
     claude.does("t-1", "sh build.sh");

@@ -544,3 +544,27 @@ fn su_05_only_the_client_speaks_for_itself_behind_the_fence_of_run() {
     assert_eq!(read(&env, "client"), "0\n0\n", "{run:?}");
     assert_eq!(read(&env, "forger"), "2\n2\n", "{run:?}");
 }
+
+#[test]
+fn fe_11_a_web_tool_that_would_ask_this_machine_waits_for_a_person() {
+    let env = bare();
+    env.write("project/safepoint.yaml", "");
+    let claude = Claude::new(&env);
+    let fetch = |id: &str, url: &str| {
+        let input = json!({"url": url, "prompt": "what does it say?"});
+        claude.before(id, "WebFetch", input)
+    };
+    for (number, url) in [
+        "http://127.0.0.1:9200/idx/_delete",
+        "http://169.254.169.254/latest/meta-data/iam",
+        "file:///etc/passwd",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let told = denied(&fetch(&format!("t-{number}"), url));
+        assert!(told.contains("hld_"), "{url}: {told}");
+    }
+    // A control.
+    passes(&fetch("t-9", "https://example.org/"));
+}

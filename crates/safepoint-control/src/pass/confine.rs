@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cover::is_change;
 use super::documents::Running;
+use super::guarded::is_code_of_client;
 use super::see::PUSH;
 use super::supervise::{Secured, SupervisedChild};
 use super::{Capture, Leave, Passage, places};
@@ -43,6 +44,9 @@ pub(crate) struct OutsideGrant {
     /// what is sent there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) hosts: BTreeSet<String>,
+    /// Settings of clients in the workspace that may be written.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) settings: BTreeSet<String>,
 }
 
 impl OutsideGrant {
@@ -60,6 +64,10 @@ impl OutsideGrant {
             Approved::No => Vec::new(),
         };
         Self {
+            settings: match approved {
+                Approved::Yes => named_settings(form),
+                Approved::No => BTreeSet::new(),
+            },
             paths: paths.chain(targets).chain(repositories).collect(),
             hosts: match approved {
                 Approved::Yes => form.hosts.clone(),
@@ -76,6 +84,8 @@ impl OutsideGrant {
         let Some(supervision) = &mut fence.fence.supervision else {
             return;
         };
+        let released = &mut supervision.guarded.released;
+        released.extend(self.settings.iter().map(PathBuf::from));
         for host in &self.hosts {
             match host_rule(host) {
                 Some((rule, false)) => supervision.hosts.push(rule),
@@ -95,6 +105,13 @@ fn link_target(path: &NamedPath) -> Option<String> {
     places::resolve(&directory.join(target))?
         .to_str()
         .map(str::to_owned)
+}
+
+/// Settings of clients in the workspace that an action changes by their names.
+fn named_settings(form: &Canonical) -> BTreeSet<String> {
+    let changed = form.paths.iter().filter(|path| is_change(&path.role));
+    let settings = changed.filter(|path| path.inside && is_code_of_client(&path.path));
+    settings.map(|path| path.path.clone()).collect()
 }
 
 /// Repositories on this machine that a push sends to.
@@ -154,6 +171,9 @@ impl WidenedFence {
         // What can be written anyway needs no leave, and what lies there may be a link by now.
         if self.is_writable(path) {
             return;
+        }
+        if let Some(supervision) = &mut self.fence.supervision {
+            supervision.guarded.released.push(path.to_owned());
         }
         // Without a supervisor there is Landlock alone, and what is there can have a rule.
         let is_supervised = self.fence.supervision.is_some() && is_supervision_possible();

@@ -42,7 +42,7 @@ pub enum Asker {
 }
 
 /// Names that lead to no host of the public network.
-const PRIVATE_SUFFIXES: [&str; 6] = [
+pub(super) const PRIVATE_SUFFIXES: [&str; 6] = [
     ".local",
     ".localdomain",
     ".internal",

@@ -1,10 +1,11 @@
 //! A client's own file tool: it acts outside the fence, by a path, in the client's process.
 //!
-//! What is let through is a path as it was seen. So that it still leads there when the tool uses
-//! it, no name moves behind a fence that can write there, whichever workspace it is of, from a
-//! last look before the tool to its end ([`Freeze`]); and afterwards it is looked where the write
-//! went. Descriptors that are open already do not matter: they lead nowhere. What is held back is
-//! what makes a path lead elsewhere; contents may be written all the while. Links of the kernel,
+//! What is let through is a path as it was seen, to be written or read. So that it still leads
+//! there when the tool uses it, no name moves behind a fence that can write there, whichever
+//! workspace it is of, from a last look before the tool to its end ([`Freeze`]), and Safepoint's
+//! own commands move none there ([`safepoint_fence::NameMove`]); after a write it is looked where
+//! it went. Descriptors that are open already do not matter: they lead nowhere. What is held back
+//! is what makes a path lead elsewhere; contents may be written all the while. Links of the kernel,
 //! such as that to the working directory of a process, lead elsewhere without a name that moves:
 //! a path over one is refused.
 //!
@@ -16,7 +17,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use safepoint_authority::{DenialCode, NamedPath, Role, Touch, Where};
 use safepoint_fence::{Freeze, FreezeScope, Frozen};
-use safepoint_model::Digest;
+use safepoint_store::regular;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -57,16 +58,13 @@ pub fn freezer_of(registry: &Path) -> PathBuf {
 }
 
 impl Passage<'_> {
-    /// The freeze of a call, if it is one of a file tool that acts outside every fence.
+    /// The freeze of a call, if it is one of a tool that uses files by their paths, outside every
+    /// fence.
     fn freeze_of(&self, visitor: &Visitor) -> Option<Freeze> {
-        if visitor.kind != CallKind::Files || self.is_within {
+        if !visitor.kind.uses_paths() || self.is_within {
             return None;
         }
-        let supervision = self.fence.as_ref()?.supervision.as_ref()?;
-        let parts = [&visitor.client, &visitor.session, &visitor.call];
-        let name = Digest::of_parts(&parts.map(|part| part.as_bytes()));
-        let directory = supervision.freezer.as_deref()?;
-        Some(Freeze::new(directory, &name.to_string()))
+        self.freeze_named(visitor)
     }
 
     /// What must not move for a call of a file tool.
@@ -104,9 +102,9 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// Lets names move again that the call of a file tool relied on.
+    /// Lets names move again that a call relied on.
     pub(super) fn thaw(&self, visitor: Option<&Visitor>) {
-        if let Some(freeze) = visitor.and_then(|it| self.freeze_of(it)) {
+        if let Some(freeze) = visitor.and_then(|it| self.freeze_named(it)) {
             freeze.end();
         }
     }
@@ -127,7 +125,7 @@ impl Passage<'_> {
         let found = match freeze.begin(&scope) {
             Ok(Frozen::Yes) => self.moved_target(proposal, leave),
             Ok(Frozen::NoAnswer) => Ok(Some(
-                "a program that this workspace still runs keeps moving files: nobody can tell where the path leads when it is written".to_owned(),
+                "a program that this workspace still runs, or a command of Safepoint's own, keeps moving files: nobody can tell where the path leads when it is written".to_owned(),
             )),
             Err(error) => Err(ControlError::File {
                 path: self.workspace.root.clone(),
@@ -274,7 +272,7 @@ fn exact_paths(act: &Act) -> impl Iterator<Item = &Path> {
 /// Refuses a file tool's path that leads over a link of the kernel, such as `/proc/PID/cwd`: what
 /// that leads to changes without a name that moves, and is another for whoever follows it.
 pub(super) fn refuse_kernel_links(proposal: &Proposal) -> Result<(), ControlError> {
-    let is_file_tool = |it: &Visitor| it.kind == CallKind::Files;
+    let is_file_tool = |it: &Visitor| it.kind.uses_paths();
     if !proposal.visitor.as_ref().is_some_and(is_file_tool) {
         return Ok(());
     }
@@ -337,7 +335,7 @@ fn leads_over_kernel_link(path: &Path) -> Result<bool, ControlError> {
 fn contains_one(path: &Path, texts: &[String]) -> bool {
     let is_small = std::fs::metadata(path).is_ok_and(|it| it.len() <= MAX_SEARCHED_BYTES);
     let content = match is_small {
-        true => std::fs::read(path).ok(),
+        true => regular::read(path, MAX_SEARCHED_BYTES).ok(),
         false => None,
     };
     let Some(content) = content else {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safepoint_authority::{Deed, NamedPath, Risk, SideEffect, Undo};
 
@@ -41,6 +41,13 @@ const PLACES_OF_CLIENTS: [&str; 4] = [
     ".opencode/plugin",
     ".opencode/plugins",
 ];
+
+/// The names at the top of a workspace that the clients of agents take orders from: settings, and
+/// folders of programs. A client that is started anew reads them before it calls us.
+pub fn settings_of_clients(root: &Path) -> Vec<PathBuf> {
+    let names = CODE_OF_CLIENTS.iter().chain(&PLACES_OF_CLIENTS);
+    names.map(|name| root.join(name)).collect()
+}
 
 impl Passage<'_> {
     /// What is done by touching these paths, besides what the line says. Reading counts too:

@@ -5,6 +5,7 @@
 //! then nothing runs.
 
 mod agent;
+mod approved_line;
 mod asked;
 mod attend;
 mod bench;
@@ -53,6 +54,7 @@ mod supervise;
 mod tool;
 mod trust;
 mod visit;
+mod web_address;
 mod word;
 
 use std::collections::BTreeSet;
@@ -80,6 +82,7 @@ pub use execute::{Capture, Ended, Ran};
 pub use far::{Far, Question};
 pub use fetching::{Asker, DefaultHosts};
 pub use file_tool::{FileTarget, StrayWrite, freezer_of};
+pub use guarded::settings_of_clients;
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use late::{LateWork, LeftRunning};

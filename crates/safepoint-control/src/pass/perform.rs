@@ -84,6 +84,10 @@ impl ClaimedLine {
         Path::new(&self.running.workspace)
     }
 
+    pub(super) fn running(&self) -> &Running {
+        &self.running
+    }
+
     pub(super) fn into_running(self) -> Running {
         self.running
     }
@@ -205,6 +209,13 @@ impl Passage<'_> {
         let secured = Secured::of(&running);
         let action = Some(&running.action_id);
         let command = shell_command(line, &running.session_id, action, broker);
+        let held = match self.hold_running(&running) {
+            Ok(held) => held,
+            Err(error) => {
+                let why = Err(std::io::Error::other(error));
+                return self.end_line(running, why, line.shell);
+            }
+        };
         let fence = self
             .fence_around(&running)
             .map(|fence| fence.map(|fence| with_socket(fence, broker)))
@@ -222,10 +233,21 @@ impl Passage<'_> {
             ),
             None => SupervisedChild::start_unfenced(command, &running.session_id),
         });
+        // Behind the fence, what the line does itself would wait for that.
+        let is_fenced = started.as_ref().is_ok_and(SupervisedChild::is_fenced);
+        let held = held.filter(|held| {
+            if is_fenced {
+                held.end();
+            }
+            !is_fenced
+        });
         let mut ended = started.and_then(|supervised| {
             let secure = || self.secure_running(&mut running);
             self.attend_supervised(supervised, Capture::Inherit, None, &stop, secure)
         });
+        if let Some(held) = held {
+            held.end();
+        }
         let late = ended.as_mut().ok();
         let late = late.and_then(|end| self.begin_late(&running, end));
         self.end_line_with(running, ended, line.shell, late)

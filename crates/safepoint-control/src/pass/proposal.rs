@@ -72,6 +72,8 @@ pub struct Visitor {
 pub enum CallKind {
     /// One of its own that writes the files it names, in the client's process.
     Files,
+    /// One of its own that reads or searches the files it names, there too.
+    Reading,
     /// Any other.
     #[default]
     Other,
@@ -84,6 +86,11 @@ impl CallKind {
     )]
     fn is_other(&self) -> bool {
         *self == Self::Other
+    }
+
+    /// Whether it uses files by their paths, in the client's process.
+    pub(super) fn uses_paths(self) -> bool {
+        matches!(self, Self::Files | Self::Reading)
     }
 }
 

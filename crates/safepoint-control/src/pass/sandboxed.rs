@@ -12,8 +12,8 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use safepoint_fence::{
-    Caches, Fence, FenceError, Gate, HostRule, Listing, NetworkAccess, Observation, Refusal,
-    Supervision, Terminals, WriteAccess, Writes,
+    Caches, Fence, FenceError, Gate, GuardedNames, HostRule, Listing, NetworkAccess, Observation,
+    Refusal, Supervision, Terminals, WriteAccess, Writes,
 };
 use safepoint_model::{ActionId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,8 @@ struct SupervisionOrder {
     services: Vec<String>,
     registry: PathBuf,
     is_network_closed: bool,
+    guarded: Vec<PathBuf>,
+    released: Vec<PathBuf>,
 }
 
 /// How a line ended in a client's sandbox.
@@ -106,6 +108,9 @@ impl Passage<'_> {
         claimed: ClaimedLine,
     ) -> Result<(OrderedLine, LineOrder), ControlError> {
         let mut running = claimed.into_running();
+        if let Some(held) = self.hold_running(&running)? {
+            held.end();
+        }
         self.secure_running(&mut running)?;
         let failed = |error: std::io::Error| ControlError::Start {
             program: running.summary.clone(),
@@ -137,6 +142,8 @@ impl Passage<'_> {
                     services: names(&supervision.services),
                     registry: supervision.registry.join(running.session_id.as_str()),
                     is_network_closed: supervision.network == NetworkAccess::Closed,
+                    guarded: supervision.guarded.names,
+                    released: supervision.guarded.released,
                 }
             }),
             allowed,
@@ -259,6 +266,10 @@ impl FenceOrder {
                 registry: order.registry,
                 freezer: None,
                 journal: None,
+                guarded: GuardedNames {
+                    names: order.guarded,
+                    released: order.released,
+                },
                 network: match order.is_network_closed {
                     true => NetworkAccess::Closed,
                     false => NetworkAccess::Open,

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use safepoint_authority::{Canonical, NamedPath, Preimage};
 use safepoint_model::Digest;
+use safepoint_store::regular;
 
 use crate::world::{self, Interpreter, Opened};
 
@@ -95,7 +96,7 @@ fn script(form: &Canonical, program: &Opened) -> std::io::Result<Option<(usize, 
     let place = std::fs::canonicalize(Path::new(&form.directory.path).join(operand))?;
     let is_it = |path: &&NamedPath| path.role == "execute" && Path::new(&path.path) == place;
     match form.paths.iter().find(is_it).map(|path| &path.preimage) {
-        Some(Preimage::File { digest, .. }) => Ok(Some((1, File::open(&place)?, *digest))),
+        Some(Preimage::File { digest, .. }) => Ok(Some((1, regular::open(&place)?, *digest))),
         _ => Ok(None),
     }
 }

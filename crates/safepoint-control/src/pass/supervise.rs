@@ -342,6 +342,12 @@ impl SupervisedChild {
     }
 }
 
+impl SupervisedChild {
+    pub(super) fn is_fenced(&self) -> bool {
+        self.is_fenced
+    }
+}
+
 impl Passage<'_> {
     /// Starts a command behind the fence.
     pub(super) fn start_supervised(

@@ -12,6 +12,7 @@ use safepoint_model::{Digest, json};
 use safepoint_store::fault;
 use serde_json::{Value, json};
 
+use super::web_address::is_public_address;
 use super::{Act, Passage};
 use crate::ControlError;
 use crate::world::Search;
@@ -104,6 +105,14 @@ impl Passage<'_> {
             Tool::Fetch { url: Some(url) } => {
                 let argv = ["curl", "--", url].map(str::to_owned);
                 deeds.extend(shell::command(&argv, &around(&AllThere, &heard.directory)).deeds);
+                if !is_public_address(url) {
+                    deeds.push(deed(
+                        "net.connect",
+                        SideEffect::Network,
+                        Undo::Unknown,
+                        "the client asks there itself, outside the fence, and it is no host of the public network",
+                    ));
+                }
             }
             Tool::Fetch { url: None } => deeds.push(deed(
                 "net.fetch",

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use safepoint_authority::{Directory, Identity, NamedPath, Preimage, Role, Touch, Where};
 use safepoint_model::{Digest, Frame};
+use safepoint_store::regular;
 
 use super::{digest_of, text};
 use crate::ControlError;
@@ -174,8 +175,7 @@ fn preimage(path: &Path, role: Role, below: bool) -> Result<Preimage, ControlErr
 
 /// The digest of a file's content.
 fn content(path: &Path, role: Role) -> std::io::Result<Digest> {
-    let file = File::open(path);
-    let file = match file {
+    let file = match regular::open(path) {
         Ok(file) => file,
         // What we cannot read the command cannot either: it will fail, or change it blindly.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {

@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use safepoint_authority::{Executable, Program, Programs};
+use safepoint_store::regular;
 
 use super::look::digest_of_system;
 use super::{digest_of, text};
@@ -135,7 +136,7 @@ pub(crate) fn open_program(
         missing(std::io::Error::new(kind, "there is no such program"))
     })?;
     let path = std::fs::canonicalize(&found).map_err(missing)?;
-    let mut file = File::open(&path).map_err(missing)?;
+    let mut file = regular::open(&path).map_err(missing)?;
     let mut start = [0; 2];
     let is_script = file.read_exact(&mut start).is_ok() && start == *b"#!";
     file.rewind().map_err(missing)?;
@@ -212,8 +213,8 @@ pub(crate) fn interpreters(
             };
             let path = std::fs::canonicalize(&called).map_err(unreadable)?;
             let digest = match is_of_the_system(&path) {
-                true => File::open(&path).and_then(digest_of_system),
-                false => File::open(&path).and_then(digest_of),
+                true => regular::open(&path).and_then(digest_of_system),
+                false => regular::open(&path).and_then(digest_of),
             };
             let digest = digest.map_err(unreadable)?;
             all.push(Interpreter {
@@ -242,8 +243,8 @@ impl FirstLine {
     /// Reads it; or says what is not understood of it.
     fn of(script: &Path) -> Result<Self, &'static str> {
         let mut start = Vec::new();
-        let read =
-            File::open(script).and_then(|file| file.take(FIRST_LINE_BYTES).read_to_end(&mut start));
+        let read = regular::open(script)
+            .and_then(|file| file.take(FIRST_LINE_BYTES).read_to_end(&mut start));
         let line = start
             .split(|byte| *byte == b'\n')
             .next()

@@ -174,6 +174,11 @@ pub(super) fn program(network: NetworkAccess) -> Vec<sock_filter> {
             Body::new().equals(0, libc::PR_SET_DUMPABLE.cast_unsigned(), fail(0)),
         ),
         (
+            libc::SYS_fcntl,
+            // Whoever holds a lease keeps all others from opening the file, us too.
+            Body::new().equals(1, libc::F_SETLEASE.cast_unsigned(), fail(libc::EINVAL)),
+        ),
+        (
             libc::SYS_clone,
             Body::new()
                 .any_bit(0, NAMESPACES, HAND_OVER)
@@ -517,6 +522,15 @@ mod tests {
         }
         // Terminals are asked for their size.
         assert_eq!(ioctl(0x5413), ALLOW);
+    }
+
+    #[test]
+    fn fe_13_nobody_inside_takes_a_lease() {
+        let fcntl = |command: i32| run(libc::SYS_fcntl, [3, bits(command), 0, 0, 0, 0]);
+        assert_eq!(fcntl(libc::F_SETLEASE), fail(libc::EINVAL));
+        for command in [libc::F_GETFL, libc::F_SETLK, libc::F_DUPFD_CLOEXEC] {
+            assert_eq!(fcntl(command), ALLOW);
+        }
     }
 
     #[test]

@@ -9,7 +9,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,8 +21,8 @@ use rustix::io::Errno;
 
 use crate::FreezeScope;
 use crate::freeze::{
-    Ends, FREEZE, MAX_FREEZE, MAX_UNATTENDED_FREEZE, TREE, create_directory, drain, make_open_pipe,
-    names, open_pipe, remove_pipe, scope_of, write_scope,
+    Ends, TREE, create_directory, drain, make_open_pipe, open_pipe, remove_pipe, standing_freezes,
+    write_scope,
 };
 
 /// How often a freezer looks whether a freeze has ended.
@@ -315,30 +314,15 @@ impl Listening {
         }
     }
 
-    /// Freezes that have not ended. Those that have lasted too long are taken away.
+    /// Freezes that have not ended.
     fn standing(&self) -> BTreeSet<KnownFreeze> {
-        let mut standing = BTreeSet::new();
-        for name in names(&self.directory, FREEZE).unwrap_or_default() {
-            let path = self.directory.join(&name);
-            let Ok(metadata) = path.symlink_metadata() else {
-                continue;
-            };
-            let scope = scope_of(&self.directory, &name);
-            let age = metadata.modified().ok().and_then(|it| it.elapsed().ok());
-            // One from the future is of now: the clock was put back.
-            let age = age.unwrap_or_default();
-            let is_attended = || scope.as_ref().is_some_and(FreezeScope::is_attended);
-            if age > MAX_FREEZE || (age > MAX_UNATTENDED_FREEZE && !is_attended()) {
-                remove_pipe(&self.directory, &name);
-                continue;
-            }
-            standing.insert(KnownFreeze {
-                made: (metadata.ino(), metadata.mtime(), metadata.mtime_nsec()),
-                concerns_us: scope.is_none_or(|it| it.concerns(&self.writable)),
-                name,
-            });
-        }
-        standing
+        let standing = standing_freezes(&self.directory).unwrap_or_default();
+        let known = standing.into_iter().map(|it| KnownFreeze {
+            made: it.made,
+            concerns_us: it.concerns(&self.writable),
+            name: it.name,
+        });
+        known.collect()
     }
 }
 

@@ -6,6 +6,7 @@
 //! listener ──────── the kernel's side: calls and their answers
 //! caller, places ── whose call it is, and what its paths and descriptors really are
 //! writes ────────── recorded, then the kernel goes on: Landlock holds them
+//! guarded ───────── what nobody inside writes, although it lies where that is possible
 //! freezer ───────── what moves names waits while somebody outside relies on them
 //! refused ───────── closed, and recorded
 //! metadata ──────── done on behalf of the caller
@@ -25,6 +26,7 @@ mod dns;
 mod filter;
 mod freezer;
 mod gate;
+mod guarded;
 mod journal;
 mod listener;
 mod metadata;
@@ -62,6 +64,7 @@ use watch::Watch;
 
 pub(crate) use filter::lone_program;
 pub use gate::{Gate, WriteAccess};
+pub use guarded::GuardedNames;
 pub(crate) use listener::install_plain;
 pub(crate) use names::{Lookup, SystemLookup};
 pub use observation::{Observation, Refusal, Writes};
@@ -113,7 +116,11 @@ impl SupervisorThread {
     ) -> io::Result<Self> {
         let (sender, receiver) = sync_channel::<Listener>(1);
         let (told, ready) = sync_channel(1);
-        let watch = Arc::new(Watch::new(gate, supervision.journal.clone()));
+        let watch = Arc::new(Watch::new(
+            gate,
+            supervision.journal.clone(),
+            supervision.guarded.clone().resolved(),
+        ));
         let end = Arc::new(End::default());
         let network = supervision.network;
         let own_streams = own_streams();

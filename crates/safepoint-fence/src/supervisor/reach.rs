@@ -300,8 +300,7 @@ mod tests {
     use std::net::{TcpListener, UdpSocket};
     use std::path::Path;
 
-    use super::super::WriteAccess;
-    use super::super::{Gate, NetworkAccess};
+    use super::super::{Gate, GuardedNames, NetworkAccess, WriteAccess};
     use super::*;
 
     #[derive(Debug)]
@@ -342,12 +341,13 @@ mod tests {
             registry: "/nowhere/at/all".into(),
             freezer: None,
             journal: None,
+            guarded: GuardedNames::default(),
             network: NetworkAccess::Closed,
         };
         Reach::new(
             supervision,
             Box::new(Book),
-            Arc::new(Watch::new(gate, None)),
+            Arc::new(Watch::new(gate, None, GuardedNames::default())),
         )
     }
 

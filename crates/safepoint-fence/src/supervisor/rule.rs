@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::GuardedNames;
 use super::address::{is_public, unfold};
 
 /// Longest name of a host, as DNS has it.
@@ -35,6 +36,8 @@ pub struct Supervision {
     /// Where the paths that are written are kept while the tree runs, for whoever has to say what
     /// it did after this process was killed. Made with the first path.
     pub journal: Option<PathBuf>,
+    /// What is not written although it lies where the fence is writable.
+    pub guarded: GuardedNames,
     /// Whether network and sockets are supervised at all.
     pub network: NetworkAccess,
 }

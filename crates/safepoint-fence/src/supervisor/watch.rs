@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::journal::{WriteJournal, Written};
-use super::{Gate, Observation, Refusal, WriteAccess, Writes};
+use super::{Gate, GuardedNames, Observation, Refusal, WriteAccess, Writes};
 
 /// More is not recorded of one tree: what is written from then on is not known.
 const MAX_PATH_BYTES: usize = 64 << 20;
@@ -24,6 +24,8 @@ pub(super) struct Watch {
     /// Where all paths are kept until the end of the action is recorded.
     journal: Mutex<Option<WriteJournal>>,
     gate: Option<Arc<dyn Gate>>,
+    /// What is not written.
+    guarded: GuardedNames,
 }
 
 #[derive(Debug, Default)]
@@ -59,12 +61,17 @@ fn add_late(file: &Path, path: &Path) {
 }
 
 impl Watch {
-    pub(super) fn new(gate: Option<Arc<dyn Gate>>, journal: Option<PathBuf>) -> Self {
+    pub(super) fn new(
+        gate: Option<Arc<dyn Gate>>,
+        journal: Option<PathBuf>,
+        guarded: GuardedNames,
+    ) -> Self {
         Self {
             seen: Mutex::default(),
             late: Mutex::default(),
             journal: Mutex::new(journal.map(WriteJournal::new)),
             gate,
+            guarded,
         }
     }
 
@@ -109,6 +116,24 @@ impl Watch {
             self.refuse(wanted);
         }
         is_admitted
+    }
+
+    /// Whether a file is none of those that nobody inside writes. What is refused is recorded.
+    pub(super) fn is_unguarded(&self, path: &Path) -> bool {
+        let is_guarded = self.guarded.include(path);
+        if is_guarded {
+            self.refuse(Refusal::Outside(path.to_owned()));
+        }
+        !is_guarded
+    }
+
+    /// The same of what a name is given to, or taken from.
+    pub(super) fn may_move(&self, path: &Path) -> bool {
+        let is_guarded = self.guarded.lie_beneath(path);
+        if is_guarded {
+            self.refuse(Refusal::Outside(path.to_owned()));
+        }
+        !is_guarded
     }
 
     /// Who may write a file now.
@@ -220,7 +245,7 @@ mod tests {
 
     #[test]
     fn fe_33_a_record_that_grows_too_large_says_that_it_is_not_complete() {
-        let watch = Watch::new(None, None);
+        let watch = Watch::new(None, None, GuardedNames::default());
         let long = "x".repeat(1 << 20);
         for number in 0..70 {
             watch.write_path(PathBuf::from(format!("/{number}/{long}")));

@@ -175,6 +175,9 @@ pub(super) fn record(
     if changes_directories(call) {
         known.clear();
     }
+    if leads_elsewhere(call) && !paths.iter().all(|it| watch.may_move(it)) {
+        return Answer::Fail(Errno::ACCESS);
+    }
     let is_tree = moves_trees(call) && paths.iter().any(|it| is_directory(it));
     let mut access = WriteAccess::Kernel;
     for path in &paths {
@@ -246,6 +249,9 @@ pub(super) fn note(path: PathBuf, is_tree: bool, places: &Places, watch: &Watch)
             watch.refuse(Refusal::Outside(path));
         }
         return access;
+    }
+    if !watch.is_unguarded(&path) {
+        return WriteAccess::None;
     }
     match is_tree {
         true => watch.write_tree(path),

@@ -133,6 +133,7 @@ fn supervise(place: &Path) {
             sockets: Vec::new(),
             registry: place.join("registry"),
             journal: None,
+            guarded: GuardedNames::default(),
             freezer: Some(place.join("freezes")),
             network: NetworkAccess::Closed,
         }),

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use safepoint_fence::{Freeze, FreezeScope, Frozen, Gate};
+use safepoint_fence::{Freeze, FreezeScope, Frozen, Gate, NameMove, NameMoveStart, find_freeze};
 
 use super::Room;
 
@@ -243,4 +244,50 @@ fn fe_05_a_freeze_holds_every_tree_that_can_move_one_of_its_names() {
         .succeeded();
     assert!(room.path("work/f").exists());
     freeze.end();
+}
+
+#[test]
+fn fe_05_no_name_is_moved_where_a_freeze_stands() {
+    let room = Room::new();
+    let freezer = room.supervision.freezer.as_deref().unwrap();
+    let place = room.path("work");
+    let freeze = Freeze::new(freezer, "f");
+    assert_eq!(freeze.begin(&of_room(&room)).unwrap(), Frozen::Yes);
+    let begin = |place: &Path| NameMove::begin(freezer, &[place.to_owned()]).unwrap();
+    for concerned in [place.as_path(), &place.join("deep"), &room.path("")] {
+        match begin(concerned) {
+            NameMoveStart::Frozen(freeze) => assert_eq!(freeze.scope, Some(of_room(&room))),
+            NameMoveStart::Begun(_) => panic!("{}", concerned.display()),
+        }
+    }
+    let elsewhere = begin(&room.path("outside"));
+    assert!(matches!(elsewhere, NameMoveStart::Begun(_)));
+    // One that did not begin holds nobody, and one elsewhere holds no freeze here.
+    let second = Freeze::new(freezer, "second");
+    assert_eq!(second.begin(&of_room(&room)).unwrap(), Frozen::Yes);
+    second.end();
+    freeze.end();
+    assert!(matches!(begin(&place), NameMoveStart::Begun(_)));
+}
+
+#[test]
+fn fe_05_a_freeze_waits_for_the_end_of_a_move_of_names() {
+    let room = Room::new();
+    let freezer = room.supervision.freezer.as_deref().unwrap();
+    let place = [room.path("work")];
+    let begun = NameMove::begin(freezer, &place).unwrap();
+    assert!(matches!(begun, NameMoveStart::Begun(_)));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            let frozen = Freeze::new(freezer, "f").begin(&of_room(&room)).unwrap();
+            (frozen, is_over.load(Ordering::SeqCst))
+        });
+        while find_freeze(freezer, &place).unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        is_over.store(true, Ordering::SeqCst);
+        drop(begun);
+        assert_eq!(asked.join().unwrap(), (Frozen::Yes, true));
+    });
 }

@@ -21,8 +21,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
 use safepoint_fence::{
-    Caches, Fence, Gate, Listing, NetworkAccess, Observation, Refusal, Supervision, Terminals,
-    WriteAccess,
+    Caches, Fence, Gate, GuardedNames, Listing, NetworkAccess, Observation, Refusal, Supervision,
+    Terminals, WriteAccess,
 };
 use tempfile::TempDir;
 
@@ -114,6 +114,7 @@ impl Room {
             sockets: Vec::new(),
             registry: directory.path().join("registry/session"),
             journal: None,
+            guarded: GuardedNames::default(),
             freezer: Some(directory.path().join("registry/freezes")),
             network: NetworkAccess::Closed,
         };

@@ -140,3 +140,70 @@ fn fe_33_a_path_that_is_hard_to_follow_is_recorded_or_said_to_be_missing() {
         fs::set_permissions(room.path("work"), fs::Permissions::from_mode(0o700)).unwrap();
     }
 }
+
+#[test]
+fn fe_05_a_guarded_name_is_not_written_however_it_is_reached() {
+    let ways = [
+        "echo x > conf/settings",
+        "echo x >> conf/settings",
+        "rm -f conf/settings",
+        "mv conf/settings taken",
+        "mv file conf/settings",
+        "ln -f file conf/settings",
+        "ln -s ../file conf/later",
+        "ln conf/settings other; echo x > other",
+        "ln -s conf short; echo x > short/settings",
+        "ln -s conf/settings short; echo x > short",
+        "mv conf moved; echo x > moved/settings",
+        "cp -r conf moved; echo x > moved/settings; mv conf old; mv moved conf",
+        "ln -s deep absent",
+        "mkdir x; touch x/settings; mv x absent",
+        "mkdir absent; echo x > absent/settings",
+        "chmod 777 conf/settings",
+        "truncate -s 0 conf/settings",
+        "echo x > real/target",
+        "mkdir -p hooks/deep; echo x > hooks/deep/new",
+    ];
+    for script in ways {
+        let mut room = Room::new();
+        for directory in ["work/conf", "work/real", "work/hooks"] {
+            fs::create_dir(room.path(directory)).unwrap();
+        }
+        fs::write(room.path("work/conf/settings"), "before\n").unwrap();
+        fs::write(room.path("work/real/target"), "before\n").unwrap();
+        std::os::unix::fs::symlink("../real/target", room.path("work/conf/link")).unwrap();
+        let names = [
+            "conf/settings",
+            "conf/later",
+            "conf/link",
+            "absent/settings",
+            "hooks",
+        ];
+        room.supervision.guarded.names = names.map(|it| room.path("work").join(it)).into();
+        let ran = room.shell(&format!("{script}; true"));
+        for (place, content) in [("conf/settings", "before\n"), ("real/target", "before\n")] {
+            let path = room.path("work").join(place);
+            assert_eq!(fs::read_to_string(&path).unwrap(), content, "{script}");
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+        }
+        for absent in ["absent/settings", "conf/later", "hooks/deep"] {
+            let found = room.path("work").join(absent).symlink_metadata();
+            assert!(found.is_err(), "{script}: {absent}");
+        }
+        let is_told = |it: &Refusal| matches!(it, Refusal::Outside(path) if path.starts_with(room.path("work")));
+        assert!(
+            ran.seen.refused.iter().any(is_told),
+            "{script}: {:?}",
+            ran.seen
+        );
+        // A control: what is not guarded, beside it; and what was released.
+        let all = "echo x > conf/notes; mkdir -p absent; echo x > absent/notes; echo x > file";
+        room.shell(all).succeeded();
+        room.supervision.guarded.released = vec![room.path("work/conf/settings")];
+        room.shell("echo y > conf/settings").succeeded();
+        assert_eq!(
+            fs::read_to_string(room.path("work/conf/settings")).unwrap(),
+            "y\n"
+        );
+    }
+}

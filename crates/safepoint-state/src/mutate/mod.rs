@@ -47,7 +47,6 @@ pub(crate) use take_back::Back;
 pub use verdict::{Checked, Outcome, Verdict, Weight};
 
 use crate::capture::Capture;
-use crate::lock::Hold;
 use crate::objects::Objects;
 use crate::part::{Part, Subject};
 use crate::path::TreePath;
@@ -247,7 +246,7 @@ impl State {
         progress: &Progress,
     ) -> Result<Mutated, Box<Failed>> {
         let workspace = &workspace.without(mutation.subjects.values())?;
-        let _held = self.hold(&workspace.root, Hold::Alone)?;
+        let _held = self.hold_alone(&workspace.root)?;
         self.refuse_unfinished(&workspace.root)?;
         let objects = self.objects()?;
         let secured = self.secure(workspace, mutation, &objects, progress);

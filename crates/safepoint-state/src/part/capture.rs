@@ -2,7 +2,7 @@
 
 use safepoint_database::{Address, Database, DatabaseError, Engine};
 use safepoint_model::Digest;
-use safepoint_store::Sql;
+use safepoint_store::{Sql, regular};
 use std::path::Path;
 
 use super::{Held, Keeping, Part, Subject, WantedPart, value};
@@ -217,6 +217,7 @@ fn bytes(subject: &Subject, value: Vec<u8>, writer: &Writer<'_>) -> Result<Part,
 /// The bytes of a file that should be a database.
 fn raw(subject: &Subject, address: &Address, writer: &Writer<'_>) -> Result<Part, StateError> {
     let path = address.file().unwrap_or(std::path::Path::new(""));
-    let value = std::fs::read(path).map_err(|error| StateError::file("read", path, error))?;
+    let value =
+        regular::read(path, u64::MAX).map_err(|error| StateError::file("read", path, error))?;
     bytes(subject, value, writer)
 }

@@ -8,14 +8,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
-use safepoint_store::durable;
+use safepoint_store::{durable, regular};
 
 use crate::scan::open_beneath;
+use crate::set_aside::set_aside;
 use crate::tree::Change;
 use crate::{StateError, git_state, path};
 
+/// The lock that git respects.
+const LOCK: &str = "index.lock";
 /// What our lock says, so that it can be told from git's own.
 const OURS: &[u8] = b"safepoint: a roll back is at work here\n";
 /// A git command that is at work is soon done.
@@ -66,8 +69,11 @@ pub(super) fn hold(
             continue;
         };
         let shown = workspace.join(path::as_path(directory));
-        let lock = PathBuf::from(format!("/proc/self/fd/{}/index.lock", handle.as_raw_fd()));
-        take(&lock, &shown.join("index.lock"), timeout.min(LONGEST))?;
+        let lock = PathBuf::from(format!("/proc/self/fd/{}/{LOCK}", handle.as_raw_fd()));
+        // Git makes no such lock, and would wait for its end forever.
+        set_aside(&handle, LOCK, FileType::RegularFile)
+            .map_err(|error| StateError::file("move", shown.join(LOCK), error))?;
+        take(&lock, &shown.join(LOCK), timeout.min(LONGEST))?;
         held.0.push((handle, lock));
     }
     Ok(held)
@@ -92,7 +98,7 @@ fn take(lock: &Path, shown: &Path, timeout: Duration) -> Result<(), StateError> 
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 // Nobody else of ours is at work here: one of ours is left from a killed process.
-                if std::fs::read(lock).is_ok_and(|text| text == OURS) {
+                if is_ours(lock) {
                     return Ok(());
                 }
                 std::thread::sleep(PAUSE);
@@ -105,6 +111,11 @@ fn take(lock: &Path, shown: &Path, timeout: Duration) -> Result<(), StateError> 
     })
 }
 
+/// Whether a lock is ours. A pipe that somebody has put there is not waited for.
+fn is_ours(lock: &Path) -> bool {
+    regular::read(lock, OURS.len() as u64).is_ok_and(|text| text == OURS)
+}
+
 /// Removes the locks that a killed process of ours left behind.
 pub(super) fn release(workspace: &Path) {
     let mut waiting = vec![workspace.to_owned()];
@@ -113,7 +124,7 @@ pub(super) fn release(workspace: &Path) {
         let mut next = Vec::new();
         for directory in std::mem::take(&mut waiting) {
             let lock = directory.join(".git/index.lock");
-            if std::fs::read(&lock).is_ok_and(|text| text == OURS) {
+            if is_ours(&lock) {
                 let _ = durable::remove(&lock);
             }
             let below = std::fs::read_dir(&directory)

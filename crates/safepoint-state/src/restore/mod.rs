@@ -232,7 +232,7 @@ impl State {
         was_gone: bool,
     ) -> Result<Restored, StateError> {
         let workspace = &workspace.without(&self.subjects_of(goal)?)?;
-        let _held = self.hold(&workspace.root, Hold::Alone)?;
+        let _held = self.hold_alone(&workspace.root)?;
         self.refuse_unfinished(&workspace.root)?;
         let mut unclosed = Unclosed::default().with_root(open_root(&workspace.root)?);
         let restored = self.restore_held(

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use safepoint_store::regular;
+
 use crate::capture::Capture;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
@@ -395,7 +397,7 @@ pub(super) fn content(
     match reader.read(*content) {
         Err(StateError::Missing { .. }) => {
             let full = workspace.join(path::as_path(path));
-            std::fs::read(&full).map_err(|error| StateError::file("read", &full, error))
+            regular::read(&full, u64::MAX).map_err(|error| StateError::file("read", &full, error))
         }
         other => other,
     }

@@ -144,6 +144,17 @@ impl State {
             if !path.exists() {
                 continue;
             }
+            let _names = match self.try_hold_names(&root) {
+                Ok(names) => names,
+                Err(error) => {
+                    recovered.push(Recovered {
+                        workspace: root,
+                        summary: journal.summary,
+                        end: End::Failed(error),
+                    });
+                    continue;
+                }
+            };
             let journals = self.journal_directory();
             let is_wanted = wanted == Some(&*root) && path == Journal::path(&journals, &root);
             match journal.ground() {

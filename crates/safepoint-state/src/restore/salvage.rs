@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
+use safepoint_store::regular;
 
 use super::displace::{self, Places};
 use super::stage;
@@ -19,7 +20,7 @@ use crate::{StateError, path};
 /// Puts back what is beside the tree and nowhere else.
 pub(super) fn salvage(workspace: &Path, reader: &Reader<'_>) -> Result<(), StateError> {
     let directory = stage::directory(workspace);
-    let Ok(paths) = std::fs::read(directory.join(stage::PATHS)) else {
+    let Ok(paths) = regular::read(&directory.join(stage::PATHS), u64::MAX) else {
         return Ok(()); // nothing was ever put there
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -72,6 +72,10 @@ pub(super) fn clear(workspace: &Path) -> Result<(), StateError> {
     match std::fs::remove_dir_all(checkpoints.at(STAGING)) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        // A file or a pipe of somebody's who has guessed the name.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            Ok(durable::remove(&checkpoints.at(STAGING))?)
+        }
         Err(error) => Err(StateError::file("delete", directory(workspace), error)),
     }
 }

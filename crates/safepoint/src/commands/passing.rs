@@ -11,7 +11,8 @@ use safepoint_control::pass::{
 };
 use safepoint_control::{AtlasFile, Control};
 use safepoint_fence::{
-    CachePlan, Caches, Fence, Listing, NetworkAccess, Supervision, Terminals, shared_caches,
+    CachePlan, Caches, Fence, GuardedNames, Listing, NetworkAccess, Supervision, Terminals,
+    shared_caches,
 };
 use safepoint_gates::Resolution;
 use safepoint_model::{Span, WorkspaceId, text};
@@ -29,9 +30,6 @@ use crate::context::{Context, MissingDirectory, is_started_by_us, real_path};
 use crate::error::CliError;
 use crate::far::Server;
 use crate::settings::{CheckpointMode, Reachable};
-
-/// Where supervisors of one session tell each other what its commands have started.
-const REGISTRY: &str = "network";
 
 /// Flags of everything that passes
 #[derive(Debug, clap::Args)]
@@ -367,7 +365,7 @@ pub(crate) fn fence(context: &Context, workspace: &Workspace) -> Fence {
         hidden,
         listing: Listing::Everywhere,
         terminals: Terminals::Held,
-        supervision: Some(supervision(context)),
+        supervision: Some(supervision(context, &workspace.root)),
     }
 }
 
@@ -403,7 +401,7 @@ fn own_cache(context: &Context) -> Option<PathBuf> {
 }
 
 /// What a command may reach without asking: what settings name. All else is closed.
-fn supervision(context: &Context) -> Supervision {
+fn supervision(context: &Context, root: &Path) -> Supervision {
     let Reachable {
         hosts,
         services,
@@ -414,11 +412,13 @@ fn supervision(context: &Context) -> Supervision {
         hosts,
         services,
         sockets,
-        registry: context.paths.runtime.join(REGISTRY),
+        registry: context.registry(),
         journal: None,
-        freezer: Some(safepoint_control::pass::freezer_of(
-            &context.paths.runtime.join(REGISTRY),
-        )),
+        guarded: GuardedNames {
+            names: safepoint_control::pass::settings_of_clients(root),
+            released: Vec::new(),
+        },
+        freezer: Some(context.freezes()),
         network: NetworkAccess::Closed,
     }
 }

@@ -17,6 +17,9 @@ use crate::console::count;
 use crate::error::CliError;
 use crate::world::{SystemClock, SystemEntropy, home_of_user};
 
+/// Where supervisors of one session tell each other what its commands have started.
+const REGISTRY: &str = "network";
+
 impl Context {
     /// Opens the store and its trail, and makes them where there are none.
     pub(crate) fn trail(&self) -> Result<Trail, CliError> {
@@ -99,6 +102,16 @@ impl Context {
         }
     }
 
+    /// Where what sessions share is kept while they go on.
+    pub(crate) fn registry(&self) -> PathBuf {
+        self.paths.runtime.join(REGISTRY)
+    }
+
+    /// Where clients' file tools say that no name may move.
+    pub(crate) fn freezes(&self) -> PathBuf {
+        safepoint_control::pass::freezer_of(&self.registry())
+    }
+
     /// The workspace of an agent whose directory `root` is. Only what lies below our own data
     /// is looked up.
     pub(crate) fn place_of(
@@ -161,6 +174,7 @@ impl Context {
                 true => Caller::Agent,
                 false => Caller::Person,
             })
+            .with_freezes(self.freezes())
             .with_database_check(self.database_check());
         let recovered = state.recover()?;
         if self.access == Access::Reading && !self.told_unfinished {

@@ -117,6 +117,18 @@ pub(super) fn explain(error: &StateError) -> Explanation {
             None,
             hint("wait for the other process to end, then try again"),
         ),
+        StateError::NotOurs { path } => (
+            Code::FileFailed,
+            Some(path.display().to_string()),
+            hint("move it away, or delete it: what is in it is no work of Safepoint's"),
+        ),
+        StateError::Frozen { .. } => (
+            Code::Busy,
+            None,
+            hint(
+                "nothing was changed; try again when that call of the tool has ended: answer its question, or end the client",
+            ),
+        ),
         StateError::CapReached { .. } => (
             Code::StoreCapReached,
             None,

@@ -545,6 +545,7 @@ fn visitor(heard: &Heard, call: &Call) -> Visitor {
         process: safepoint_control::pass::client_process(),
         kind: match call.tool {
             Tool::Files(_) => CallKind::Files,
+            Tool::Read(_) => CallKind::Reading,
             _ => CallKind::Other,
         },
     }

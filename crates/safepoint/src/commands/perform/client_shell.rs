@@ -19,9 +19,9 @@ use super::relay::{self, Candidate};
 use super::{Judged, broker_client, perform, shell_named};
 use crate::cli::Global;
 use crate::commands::hook;
-use crate::commands::passing::{Flags, Room};
+use crate::commands::passing::{Flags, Room, fence};
 use crate::commands::run::{BrokerClient, Keeper};
-use crate::context::Context;
+use crate::context::{Context, real_path};
 use crate::detach;
 use crate::error::CliError;
 use crate::paths::Paths;
@@ -92,7 +92,7 @@ impl Text {
             }
             // One that has it is the agent's, in a form that we do not know.
             let may_be_of_agent = self.text.to_string_lossy().contains("eval ");
-            let is_of_plugin = environment.path(PLUGIN).is_some() && !may_be_of_agent;
+            let is_of_plugin = !may_be_of_agent && has_own_plugin(global, &environment)?;
             if is_of_plugin || is_configured(global, &environment, &self.text)? {
                 return replaced_by(Path::new("/bin/sh"), &["-c".as_ref(), &self.text]);
             }
@@ -139,6 +139,7 @@ impl Text {
         match claimed {
             Some(claimed) if claimed.is_unfenced() => {
                 claimed.refuse_elsewhere()?;
+                room.passage().hold_to_approval(&claimed)?;
                 replaced_by(&shell, &["-c".as_ref(), &self.text])
             }
             Some(claimed) => {
@@ -198,9 +199,25 @@ fn replaced_by(program: &Path, words: &[&OsStr]) -> Result<Ended, CliError> {
     Err(CliError::from(error))
 }
 
+/// Whether it is of a plugin that no agent could have written. For the hooks of a skill, the
+/// client names the directory of that, which may lie in the workspace.
+fn has_own_plugin(global: &Global, environment: &Environment) -> Result<bool, CliError> {
+    let Some(plugin) = environment.path(PLUGIN) else {
+        return Ok(false);
+    };
+    let client = Client::ClaudeCode.name();
+    let context = Context::of_agent(global, &environment.directory, client)?;
+    let mut writable = fence(&context, &context.workspace()?).writable;
+    // Where the client has gone since is no matter: its agent could write there, too.
+    let session = environment.text(SESSION).unwrap_or_default();
+    writable.extend(context.control()?.home_of(client, &session)?);
+    let plugin = real_path(&plugin);
+    Ok(!writable.iter().any(|it| plugin.starts_with(real_path(it))))
+}
+
 /// Whether this runs behind a fence of ours. A variable says so, which anybody can set; that the
 /// kernel gives no new rights here, and that this program is among the ancestors, nobody can.
-fn is_inside_fence(environment: &Environment) -> bool {
+pub(crate) fn is_inside_fence(environment: &Environment) -> bool {
     let is_said = ["SAFEPOINT_BROKER", "SAFEPOINT_FENCED"]
         .iter()
         .any(|name| environment.path(name).is_some());

@@ -27,7 +27,7 @@ use crate::error::CliError;
 use crate::paths::Paths;
 use crate::world::Environment;
 
-pub(crate) use client_shell::{Text, with_command_word};
+pub(crate) use client_shell::{Text, is_inside_fence, with_command_word};
 pub(crate) use refusals::refusals_in_words;
 
 /// Arguments of `perform`

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use safepoint_control::pass::{Act, Answer, Ended, LeftRunning, Mode as PassMode, Passage, Stdin};
-use safepoint_fence::{Fence, Listener, NetworkAccess, Strength, Terminals};
+use safepoint_fence::{Fence, GuardedNames, Listener, NetworkAccess, Strength, Terminals};
 use safepoint_model::{Exit, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -65,6 +65,8 @@ pub(super) fn run(
         // The client itself talks to its model, to keyrings and to its own tools.
         if let Some(supervision) = &mut fence.supervision {
             supervision.network = NetworkAccess::Open;
+            // The client writes its own settings itself.
+            supervision.guarded = GuardedNames::default();
         }
         if !arguments.flags.dry_run {
             fence.make_caches();

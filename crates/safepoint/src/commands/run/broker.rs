@@ -19,6 +19,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::agents::{
     AgentRefusal, HOOK_ROOT, KEPT_BY_RUN, PINNED_ROOT, WORKS_SINCE, check_agent_call, runs_inside,
 };
+use crate::commands::perform::is_inside_fence;
 use crate::context::Context;
 use crate::world::Environment;
 
@@ -28,6 +29,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Hands this command over, if we are inside a fence.
 pub(crate) fn hand_over(arguments: &[OsString]) -> Option<ExitCode> {
     let environment = Environment::read().ok()?;
+    // Settings of the client name variables for its hooks, and may be an agent's: who is not
+    // inside asks nobody else.
+    if crate::commands::hook::is_meant(arguments) && !is_inside_fence(&environment) {
+        return None;
+    }
     let Some(socket) = environment.path("SAFEPOINT_BROKER") else {
         return out_of_reach(&environment, arguments);
     };

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use safepoint_authority::{Canonical, NamedPath, Preimage};
+use safepoint_store::regular;
 use serde_json::Value;
 
 /// The most that is shown of one file.
@@ -69,7 +70,7 @@ fn path_lines(path: &NamedPath, lines: &mut Vec<String>) {
 /// What would be gone.
 fn content(path: &NamedPath, lines: &mut Vec<String>) {
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(&path.path)
+    let read = regular::open(path.path.as_ref())
         .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
     let text = match (read, String::from_utf8(bytes)) {
         (Ok(_), Ok(text)) => text,
