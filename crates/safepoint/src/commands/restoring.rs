@@ -205,7 +205,7 @@ pub(super) fn run(
     for warning in &restored.warnings {
         context.console.warn(warning);
     }
-    Ok(match restored.matches {
+    Ok(match reply.rolled_back {
         true => Exit::Done,
         false => Exit::Failed,
     })
