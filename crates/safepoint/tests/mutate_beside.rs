@@ -15,7 +15,6 @@ mod support;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -478,74 +477,4 @@ fn st_32_a_command_that_outlives_its_safepoint_is_ended_before_anything_is_recor
     env.json(&["undo"]);
     assert!(!env.project().join("src/log.txt").exists());
     assert_sound(&env);
-}
-
-#[test]
-fn st_27_what_others_wrote_to_a_database_that_goes_back_is_named_and_kept() {
-    let env = env();
-    let path = env.project().join("app.db");
-    let open = rusqlite::Connection::open(&path).unwrap();
-    open.execute_batch(
-        "CREATE TABLE users (id INTEGER); INSERT INTO users VALUES (1), (2); CREATE TABLE orders (id INTEGER);",
-    )
-    .unwrap();
-    let one = |query: &str| -> i64 { open.query_row(query, [], |row| row.get(0)).unwrap() };
-    let begun = env.scratch().join("begun");
-    let go = env.scratch().join("go");
-    let check = format!(
-        "touch '{}'; while [ ! -e '{}' ]; do sleep 0.01; done; exit 1",
-        begun.display(),
-        go.display()
-    );
-    let operation = json!({"type": "sql", "sql": "DELETE FROM users"}).to_string();
-    let words = [
-        "mutate",
-        "sqlite:app.db",
-        "--auto-checkpoint",
-        "--operation",
-        &operation,
-        "--verify",
-        &check,
-        "--json",
-    ];
-    let fail = |others: &str| -> Value {
-        let mut command = env.command(&words);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut child = child.unwrap();
-        while !begun.exists() {
-            assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
-            std::thread::yield_now();
-        }
-        open.execute_batch(others).unwrap();
-        fs::write(&go, "").unwrap();
-        let output = child.wait_with_output().unwrap();
-        fs::remove_file(&begun).unwrap();
-        fs::remove_file(&go).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert_eq!(one("SELECT count(*) FROM users"), 2);
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
-    // Nobody else wrote anything: there is nothing to be told.
-    let reply = fail("");
-    assert!(
-        !reply["warnings"].to_string().contains("as a whole"),
-        "{reply:#}"
-    );
-    assert_eq!(reply["taken_back"], json!([]), "{reply:#}");
-    assert!(reply["safety_checkpoint_id"].is_null(), "{reply:#}");
-
-    let reply = fail("INSERT INTO orders VALUES (99)");
-    assert_eq!(one("SELECT count(*) FROM orders"), 0);
-    let safety = reply["safety_checkpoint_id"].as_str().unwrap().to_owned();
-    let taken = reply["taken_back"][0]["path"].as_str().unwrap();
-    assert!(taken.contains("app.db"), "{reply:#}");
-    let warnings = reply["warnings"].to_string();
-    assert!(
-        warnings.contains(&safety) && warnings.contains(taken),
-        "{reply:#}"
-    );
-    let suggestion = reply["error"]["suggestion"].to_string();
-    assert!(!suggestion.contains("everything is as it was"), "{reply:#}");
-    env.json(&["rollback", &safety, taken]);
-    assert_eq!(one("SELECT id FROM orders"), 99);
 }

@@ -287,9 +287,6 @@ impl State {
             &journal,
             &mut reached,
         );
-        if acted.is_ok() && mutation.check.is_some() {
-            self.look_at_reached(workspace, &objects, &mut reached);
-        }
         fault::point("mutate.acted");
         let ended = acted
             .map_err(|error| (error, None))

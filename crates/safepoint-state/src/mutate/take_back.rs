@@ -117,7 +117,7 @@ impl State {
             tell(Back::Untouched)?;
             return Ok(aftermath);
         }
-        let done = match self.done_by(workspace, secured, objects, reached) {
+        let mut done = match self.done_by(workspace, secured, objects, reached) {
             Ok(done) => done,
             Err(error) => {
                 tell(Back::Standing)?;
@@ -136,15 +136,21 @@ impl State {
         let journal = journal.within(&done.scope);
         let mut written = changes_between(objects, &secured.before, &done.as_snapshot(secured))?;
         let parts = journal.record.parts.clone();
+        done.record.parts.clone_from(&reached.left);
         match self.back_out(workspace, objects, &journal, &done.record, progress) {
             Ok(back) => {
                 let found = self.find(back.found.as_str())?.record.parts;
-                let is_others = |part: &&Part| {
-                    let found = found.iter().find(|it| it.subject == part.subject);
-                    found.is_none_or(|found| reached.is_others(part, found))
-                };
+                let of = |part: &Part| found.iter().find(|it| it.subject == part.subject);
+                let is_others =
+                    |part: &&Part| of(part).is_none_or(|it| reached.is_others(part, it));
                 let others = parts.iter().filter(is_others);
                 aftermath.parts_taken_back = others.map(|it| it.subject.name()).collect();
+                aftermath.parts_left.clone_from(&back.parts_left);
+                let is_shared =
+                    |part: &&Part| of(part).is_some_and(|it| reached.is_shared(part, it));
+                let shared = parts.iter().filter(is_shared).map(|it| it.subject.name());
+                let is_left = |name: &String| back.parts_left.iter().any(|it| it.path == *name);
+                aftermath.parts_shared = shared.filter(|name| !is_left(name)).collect();
                 let kept_as = kept.as_ref();
                 let told = self.bring_secrets_back(workspace, mutation, secured, objects, kept_as);
                 aftermath.warnings.extend(told);
@@ -158,7 +164,7 @@ impl State {
                     aftermath.safety = Some(kept.unwrap_or_else(|| back.found.clone()));
                 }
                 if !aftermath.parts_taken_back.is_empty() {
-                    aftermath.safety = Some(back.found);
+                    aftermath.safety = Some(back.found.clone());
                 }
                 let own = match is_everything {
                     true => BTreeSet::new(),
@@ -167,7 +173,7 @@ impl State {
                 self.compare_with_before(workspace, (secured, objects), &own, &mut aftermath);
                 self.find_lost(workspace, secured, &mut aftermath);
                 tell(Back::Taken {
-                    left: &back.left,
+                    left: &back.all_left(),
                     beside: &aftermath.beside,
                     lost: &aftermath.not_restored,
                 })?;

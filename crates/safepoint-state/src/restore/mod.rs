@@ -182,7 +182,7 @@ impl State {
         if now_linked.is_none() && !plan.changes.iter().any(|change| change.path == b".git") {
             not_restored.extend(wanted_linked.as_ref().map(|_| linked::is_gone()));
         }
-        let mut warnings = Vec::new();
+        let mut warnings = self.doubts(goal)?;
         if let Goal::Snapshot { snapshot, .. } = goal {
             warnings.extend(secrets::foreseen(&workspace.root, &snapshot.record, &scope));
         }
@@ -295,7 +295,7 @@ impl State {
             false => identities.iter().map(Identity::recipient).collect(),
         };
         let sealed = checkpoint::seal_secrets(workspace, &recipients, &capture, &writer)?;
-        let mut warnings = Vec::new();
+        let mut warnings = self.doubts(goal)?;
         let (now, then) = self.parts_of(workspace, goal, &writer, &mut warnings)?;
         let mut grown = writer.finish()?;
         if let Goal::Without { action, .. } = goal {

@@ -106,6 +106,13 @@ pub(super) fn explain(error: &StateError) -> Explanation {
             Some(action.clone()),
             hint("nothing was changed; `safepoint log` lists what else can be taken back"),
         ),
+        StateError::Unattributed { action, .. } => (
+            Code::Conflict,
+            Some(action.clone()),
+            Some(format!(
+                "`safepoint undo --dry-run {action}` shows all that would go; `safepoint undo {action}` takes it back"
+            )),
+        ),
         StateError::OnlyObserved { newest, .. } => (
             Code::NotFound,
             None,
