@@ -84,6 +84,12 @@ fn work(env: &TestEnv) {
     fs::remove_file(env.project().join("config/c.yaml")).unwrap();
 }
 
+/// The same, but for the file that the command writes too.
+fn work_elsewhere(env: &TestEnv) {
+    env.write("project/essay.md", "mine\n");
+    fs::remove_file(env.project().join("config/c.yaml")).unwrap();
+}
+
 fn assert_work_is_there(env: &TestEnv) {
     assert_eq!(read(env, "src/a.py"), "one\ntwo\n");
     assert_eq!(read(env, "essay.md"), "mine\n");
@@ -201,32 +207,28 @@ fn st_22_a_workspace_that_is_not_in_the_scope_has_a_name() {
 }
 
 #[test]
-fn st_27_what_goes_back_with_a_failed_command_is_named_and_kept() {
+fn fe_33_only_what_a_failed_command_wrote_itself_goes_back() {
     let (env, id) = some();
-    let operation = command(&line(&env, "echo x > src/made; exit 1"));
+    let script = "echo x > src/made; echo x >> src/a.py; echo x > beside; exit 1";
+    let operation = command(&line(&env, script));
     let change = || mutate(&env, &id, "src", &operation, &[]);
-    let answer = meanwhile(&env, change, || work(&env));
+    let answer = meanwhile(&env, change, || work_elsewhere(&env));
     let reply = answer.failed(1, "F514");
     assert_eq!(read(&env, "src/a.py"), "one\n");
-    assert!(!env.project().join("essay.md").exists());
-    let taken = json!([
-        { "path": "config/c.yaml", "change": "deleted" },
-        { "path": "essay.md", "change": "created" },
-    ]);
-    let taken_back = reply["taken_back"].as_array().unwrap().iter();
-    let beside: Vec<&Value> = taken_back
-        .filter(|it| !it["path"].to_string().contains("src/"))
-        .collect();
-    assert_eq!(json!(beside), taken, "{reply}");
-    assert!(
-        reply["warnings"]
-            .to_string()
-            .contains("`essay.md` (created)"),
-        "{reply}"
-    );
-    let safety = text(&reply["safety_checkpoint_id"]);
-    roll_back(&env, &safety, "essay.md");
+    for made in ["src/made", "beside"] {
+        assert!(!env.project().join(made).exists(), "{made}");
+    }
+    // What a person wrote, edited and deleted meanwhile is left and named.
     assert_eq!(read(&env, "essay.md"), "mine\n");
+    assert!(!env.project().join("config/c.yaml").exists());
+    assert_eq!(reply["taken_back"], json!([]), "{reply:#}");
+    let beside = json!(["config/c.yaml", "essay.md"]);
+    assert_eq!(reply["side_effects"], beside, "{reply:#}");
+    let warnings = reply["warnings"].to_string();
+    assert!(
+        warnings.contains("`essay.md` is not as it was"),
+        "{reply:#}"
+    );
     assert_sound(&env);
 }
 

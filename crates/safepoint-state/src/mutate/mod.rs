@@ -106,6 +106,11 @@ pub trait AskLeave {
     /// Starts a program of a change that has leave: behind the fence, unless the leave is to
     /// run it without one.
     fn start(&self, command: Command) -> std::io::Result<Child>;
+
+    /// Whether a supervisor has kept what every program wrote that was started.
+    fn has_seen_writes(&self) -> bool {
+        false
+    }
 }
 
 /// What a change could be taken back to.
