@@ -108,6 +108,11 @@ pub trait Programs {
     /// The program that `name` means when it is started in `directory`.
     fn find(&self, name: &str, directory: &Path) -> Program;
 
+    /// Whether this file is the very program that judges the line, wherever it lies.
+    fn is_own(&self, _path: &Path) -> bool {
+        false
+    }
+
     /// `HOME` in the environment that the line gets, which the shell takes for `~`. Empty is a
     /// value; without one, `~` is the home directory of the account.
     fn home_variable(&self) -> Option<OsString> {

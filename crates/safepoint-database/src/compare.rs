@@ -230,7 +230,7 @@ fn columns<'i>(image: &'i Image, table: &str) -> Option<Vec<&'i str>> {
 }
 
 /// A row for people: `id=1, name='Ann'`.
-fn show(image: &Image, table: &str, row: &[u8]) -> String {
+pub(crate) fn show(image: &Image, table: &str, row: &[u8]) -> String {
     let columns: Vec<&str> = image
         .schema
         .tables

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Address ── where it is, never with a password in it
-//!    └ Database ── capture → Image, restore ← Image, change (SQL)
+//!    └ Database ── capture → Image, restore ← Image, change (SQL), revert (rows of one change)
 //!         ├ sqlite      read beside live writers, restored through SQLite itself
 //!         ├ postgres    one exported snapshot: pg_dump for the structure, COPY for the rows
 //!         └ mariadb     one snapshot, and a restore that is built beside and swapped in
@@ -21,6 +21,7 @@ mod image;
 mod mariadb;
 mod piece;
 mod postgres;
+mod revert;
 pub mod sqlite;
 mod tool;
 
@@ -30,4 +31,5 @@ pub use database::{Access, Changed, Database, Restored, Row, SqlChange, Trial, V
 pub use error::DatabaseError;
 pub use image::{Column, Image, Object, Schema, Table, TableImage};
 pub use piece::{Contents, Keep, Piece, Sink};
+pub use revert::{Reverted, Revisions, RowConflict};
 pub use tool::PROGRAMS;

@@ -130,7 +130,7 @@ codes! {
     StoreUnreachable, "S501", "STORE_UNREACHABLE", Unavailable, "nothing answers at the store's address";
     StoreLocked, "S502", "STORE_LOCKED", Unavailable, "another process holds the store";
     StoreReadOnly, "S503", "STORE_READ_ONLY", Unavailable, "the store may not be written";
-    StoreFull, "S504", "STORE_FULL", Unavailable, "no space is left where the store is";
+    StoreFull, "S504", "STORE_FULL", Unavailable, "no space is left on a file system that is needed: the store's or another";
     StoreCorrupted, "S505", "STORE_CORRUPTED", Unavailable, "what is stored cannot be read";
     StoreNewer, "S506", "STORE_NEWER", Unavailable, "a newer Safepoint has written the store";
     StoreForeign, "S507", "STORE_FOREIGN", Unavailable, "the file or database is not a Safepoint store";

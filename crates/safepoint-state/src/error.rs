@@ -167,6 +167,14 @@ pub enum StateError {
         /// Where it went.
         why: String,
     },
+    /// Nobody knows how much of what an action is booked with is its own.
+    #[error("{why}")]
+    Unattributed {
+        /// Which action.
+        action: String,
+        /// What is not known.
+        why: String,
+    },
     /// All that there is to take back is what nobody asked for.
     #[error(
         "there is no action to take back in `{}`: what is left are changes that nobody asked for",

@@ -6,12 +6,16 @@
 //! there to see it. What the workspace had first is kept beside the other data, where no agent
 //! writes; a directory that takes the workspace's place is seen for the first time again.
 //!
+//! A work tree that is given another repository on purpose keeps the first one until a person says
+//! that the new one is its own (`init --accept-repository`).
+//!
 //! It never writes into a repository, and never follows a link from one to the other.
 
 use std::path::{Path, PathBuf};
 
 use safepoint_store::durable::{self, Access};
-use safepoint_store::regular;
+use safepoint_store::{Durability, regular};
+use safepoint_trail::Kind;
 use serde::{Deserialize, Serialize};
 
 use crate::StateError;
@@ -208,6 +212,52 @@ impl State {
         write(&file, &record)
     }
 
+    /// Takes the repository elsewhere that `.git` leads to now for the workspace's own, because a
+    /// person says so, and returns where it lies. The decision is in the trail.
+    pub fn accept_repository(&self, root: &Path) -> Result<PathBuf, StateError> {
+        let root =
+            std::fs::canonicalize(root).map_err(|error| StateError::file("read", root, error))?;
+        let missing = || StateError::NotFound {
+            what: "repository elsewhere of the work tree",
+            name: root.display().to_string(),
+        };
+        let tie = git::tie(&root).filter(|tie| tie.bond != Bond::Inside);
+        let tie = tie.ok_or_else(missing)?;
+        let (Some(now), Some(root_mark)) = (Elsewhere::of(&tie), mark(&root)) else {
+            return Err(missing());
+        };
+        if self.caller == Caller::Agent {
+            let git_dir = tie.git_dir;
+            let worktree = root;
+            return Err(GitError::Foreign { worktree, git_dir }.into());
+        }
+        let shown =
+            |path: &Path| path::display(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()));
+        let record = FirstSight {
+            format: FORMAT,
+            workspace: shown(&root),
+            root: root_mark,
+            elsewhere: Some(Elsewhere {
+                is_accepted: true,
+                ..now
+            }),
+        };
+        let body = serde_json::json!({
+            "git_dir": shown(&tie.git_dir), "common_dir": shown(&tie.common_dir),
+        });
+        self.trail.write(Durability::Sync, |writing| {
+            let kind = Kind::fixed("repository_accepted");
+            writing.append(self.draft(&root, kind, None, body))?;
+            Ok::<_, StateError>(())
+        })?;
+        let data = &self.around.data;
+        write(
+            &data.join("first-seen").join(format!("{}.json", key(&root))),
+            &record,
+        )?;
+        Ok(tie.git_dir)
+    }
+
     /// The repository of a work tree, if it is its own.
     pub(crate) fn repository_at(&self, root: &Path) -> Result<Option<Repository>, StateError> {
         let Some(git) = &self.around.git else {
@@ -249,7 +299,7 @@ impl State {
             git_dir: tie.git_dir,
         };
         (!is_own.unwrap_or(false))
-            .then(|| format!("{foreign}: what git keeps there is neither captured nor restored"))
+            .then(|| format!("{foreign}: what git keeps there is neither captured nor restored; a person takes it for its own with the option `--accept-repository` of `init`"))
     }
 }
 

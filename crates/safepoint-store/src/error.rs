@@ -37,11 +37,13 @@ pub enum StoreError {
         cause: Cause,
     },
 
-    /// No space is left where the store is.
-    #[error("no space is left for the store `{place}`")]
+    /// No space is left for the store or another file that is needed.
+    #[error("no space is left on {disk} for `{place}`")]
     Full {
         /// The store or file.
         place: String,
+        /// Which file system is full, in words.
+        disk: String,
         /// What the database or the system said.
         #[source]
         cause: Cause,
@@ -189,7 +191,8 @@ impl StoreError {
         let cause: Cause = Arc::new(error);
         match io_kind(&cause) {
             Some(std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) => {
-                Self::Full { place, cause }
+                let disk = crate::disk::name_of(&path);
+                Self::Full { place, disk, cause }
             }
             Some(std::io::ErrorKind::ReadOnlyFilesystem) => Self::ReadOnly { place, cause },
             Some(std::io::ErrorKind::PermissionDenied) if action != "read" => {

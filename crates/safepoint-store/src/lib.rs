@@ -9,6 +9,7 @@
 
 pub mod blob;
 pub mod depot;
+pub mod disk;
 pub mod durable;
 mod error;
 pub mod fault;

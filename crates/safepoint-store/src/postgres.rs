@@ -291,7 +291,11 @@ fn classify(place: &str, error: postgres::Error) -> StoreError {
     {
         StoreError::ReadOnly { place, cause }
     } else if code == SqlState::DISK_FULL {
-        StoreError::Full { place, cause }
+        StoreError::Full {
+            place,
+            disk: "the disk of its server".to_owned(),
+            cause,
+        }
     } else if code == SqlState::DATA_CORRUPTED || code == SqlState::INDEX_CORRUPTED {
         StoreError::Corrupted { place, cause }
     } else if closed

@@ -295,6 +295,11 @@ fn classify(path: &Path, error: rusqlite::Error) -> StoreError {
     let code = error.sqlite_error_code();
     let extended = error.sqlite_error().map(|error| error.extended_code);
     let cause = Arc::new(error);
+    let full = |place: String, cause| StoreError::Full {
+        place,
+        disk: crate::disk::name_of(path),
+        cause,
+    };
     match code {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Locked { place, cause }
@@ -302,7 +307,7 @@ fn classify(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             StoreError::ReadOnly { place, cause }
         }
-        Some(ErrorCode::DiskFull) => StoreError::Full { place, cause },
+        Some(ErrorCode::DiskFull) => full(place, cause),
         Some(ErrorCode::NotADatabase) if !has_mark(path) => StoreError::Foreign { place },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StoreError::Corrupted { place, cause }
@@ -311,7 +316,7 @@ fn classify(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::SystemIoFailure)
             if extended == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) =>
         {
-            StoreError::Full { place, cause }
+            full(place, cause)
         }
         Some(ErrorCode::CannotOpen) => cannot_open(path, cause),
         Some(ErrorCode::SystemIoFailure) => StoreError::Unreachable { place, cause },

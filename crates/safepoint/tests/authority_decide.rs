@@ -838,6 +838,8 @@ fn au_13_a_list_counts_all_that_waits_and_goes_on_where_it_ended() {
         (ids(&third), &third["next"]),
         (holds[4..].to_vec(), &Value::Null)
     );
+    // A page of nothing has no next one.
+    assert_eq!(env.run(&["hold", "list", "--limit", "0"]).code, 7);
     let text_of = env.run(&["hold", "list", "--limit", "1"]).stdout;
     assert!(text_of.contains("3 more"), "{text_of}");
     // The same for all of them, the newest first.

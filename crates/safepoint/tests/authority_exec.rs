@@ -560,12 +560,13 @@ fn au_42_what_nothing_covered_of_an_approved_action_is_told_by_its_undo() {
     let reply = runs(&env, &words);
     assert!(!env.root().join("out/victim").exists());
     let action = reply["action_id"].as_str().unwrap();
-    let undone = env.json(&["undo", action]);
+    let undone = env.json_with_code(1, &["undo", action]);
     assert_eq!(undone["restored"], false, "{undone:#}");
     let told = undone["not_restored"].to_string();
     assert!(told.contains("outside the workspace"), "{undone:#}");
-    let shown = env.run(&["undo", action]).stdout;
-    assert!(shown.starts_with("not taken back"), "{shown}");
+    let shown = env.run(&["undo", action]);
+    assert_eq!(shown.code, 1, "{shown:?}");
+    assert!(shown.stdout.starts_with("not taken back"), "{shown:?}");
 }
 
 #[test]

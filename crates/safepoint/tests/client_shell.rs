@@ -209,26 +209,35 @@ fn fe_02_a_line_that_only_calls_us_works_and_reaches_nothing_outside() {
     let env = plain();
     let claude = Claude::new(&env);
     call(&claude, "t-1", "echo x > made");
+    let made = env.json(&["list", "--automatic"]);
+    let intended = || {
+        let listed = env.json(&["trail", "list", "--kind", "action_intended"]);
+        listed["entries"].as_array().unwrap().len()
+    };
     for (id, line) in [
         ("t-2", format!("{SAFEPOINT} log")),
         ("t-3", format!("{SAFEPOINT} log | head -n 2")),
         ("t-4", format!("{SAFEPOINT} log; true")),
+        (
+            "t-6",
+            format!("{SAFEPOINT} log 2>&1 | grep -c . && {SAFEPOINT} log | cat"),
+        ),
     ] {
+        let known = intended();
         let output = call(&claude, id, &line);
         assert!(output.status.success(), "{line}: {output:?}");
+        assert_eq!(intended(), known + 1, "{line}");
         assert!(
             text(&output.stdout).contains("echo x > made"),
             "{line}: {output:?}"
         );
         assert_eq!(text(&output.stderr), "", "{line}");
-        // The socket at which it calls us is no effect of it.
-        let action = last_action(&env);
-        assert_eq!(
-            action["reached"]["sockets"],
-            json!([]),
-            "{line}: {action:#}"
-        );
-        assert_eq!(action["remainder"], json!([]), "{line}: {action:#}");
+        // It only looks: it is in the trail, and nothing that could be taken back.
+        let log = env.json(&["log"]);
+        let actions = log["actions"].as_array().unwrap();
+        assert_eq!(actions.len(), 1, "{line}: {log:#}");
+        let list = env.json(&["list", "--automatic"]);
+        assert_eq!(list["checkpoints"], made["checkpoints"], "{line}: {list:#}");
     }
     let output = call(&claude, "t-5", &format!("{SAFEPOINT} undo"));
     assert_eq!(output.status.code(), Some(0), "{output:?}");

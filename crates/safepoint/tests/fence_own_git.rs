@@ -124,6 +124,71 @@ fn fe_05_a_git_file_that_an_agent_wrote_leads_to_no_other_repository() {
 }
 
 #[test]
+fn st_13_a_repository_that_its_person_turned_into_a_linked_tree_is_accepted_once() {
+    let env = repository();
+    let (project, root) = (env.project(), env.root());
+    env.json(&["checkpoint"]);
+    // The repository goes elsewhere, and the project is one of its work trees from then on.
+    let main = root.join("main");
+    fs::create_dir(&main).unwrap();
+    fs::rename(project.join(".git"), main.join(".git")).unwrap();
+    let made = root.join("made");
+    git(
+        &main,
+        &[
+            "worktree",
+            "add",
+            "-q",
+            "-b",
+            "side",
+            made.to_str().unwrap(),
+        ],
+    );
+    fs::rename(made.join(".git"), project.join(".git")).unwrap();
+    git(&main, &["worktree", "repair", project.to_str().unwrap()]);
+    let refused = env.json(&["checkpoint"]);
+    let warnings = refused["warnings"].to_string();
+    assert!(
+        warnings.contains("`--accept-repository` of `init`"),
+        "{refused:#}"
+    );
+
+    let words = ["init", "--accept-repository", "--yes"];
+    // Not by an agent, and not without being asked.
+    let mut agent = env.command(&words);
+    let run = agent.env("SAFEPOINT_AGENT", "someone").output().unwrap();
+    assert_eq!(run.status.code(), Some(7), "{run:?}");
+    assert_eq!(env.run(&["init", "--accept-repository"]).code, 7);
+    let accepted = env.json(&words);
+    let repository = accepted["accepted_repository"].as_str().unwrap();
+    assert!(repository.contains("worktrees"), "{accepted:#}");
+    let told = env.json(&["trail", "list", "--kind", "repository_accepted"]);
+    assert_eq!(told["entries"].as_array().unwrap().len(), 1, "{told:#}");
+
+    let kept = env.json(&["checkpoint"]);
+    assert_eq!(
+        kept["warnings"].to_string().find("--accept-repository"),
+        None
+    );
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    fs::write(project.join("more"), "more\n").unwrap();
+    commit(&project, "more");
+    assert_ne!(git(&project, &["rev-parse", "HEAD"]), head);
+    env.json(&["rollback", kept["checkpoint_id"].as_str().unwrap()]);
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
+
+    // Its own repository needs no leave.
+    let own = env.run(&[
+        "-C",
+        main.to_str().unwrap(),
+        "init",
+        "--accept-repository",
+        "--yes",
+    ]);
+    assert_eq!(own.code, 8, "{own:?}");
+}
+
+#[test]
 fn fe_05_a_link_in_a_git_directory_is_not_written_through() {
     let env = repository();
     let (project, root) = (env.project(), env.root());

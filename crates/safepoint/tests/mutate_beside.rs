@@ -15,7 +15,6 @@ mod support;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -81,6 +80,12 @@ fn roll_back(env: &TestEnv, id: &str, path: &str) {
 /// A person works while a check runs.
 fn work(env: &TestEnv) {
     env.write("project/src/a.py", "one\ntwo\n");
+    env.write("project/essay.md", "mine\n");
+    fs::remove_file(env.project().join("config/c.yaml")).unwrap();
+}
+
+/// The same, but for the file that the command writes too.
+fn work_elsewhere(env: &TestEnv) {
     env.write("project/essay.md", "mine\n");
     fs::remove_file(env.project().join("config/c.yaml")).unwrap();
 }
@@ -202,32 +207,28 @@ fn st_22_a_workspace_that_is_not_in_the_scope_has_a_name() {
 }
 
 #[test]
-fn st_27_what_goes_back_with_a_failed_command_is_named_and_kept() {
+fn fe_33_only_what_a_failed_command_wrote_itself_goes_back() {
     let (env, id) = some();
-    let operation = command(&line(&env, "echo x > src/made; exit 1"));
+    let script = "echo x > src/made; echo x >> src/a.py; echo x > beside; exit 1";
+    let operation = command(&line(&env, script));
     let change = || mutate(&env, &id, "src", &operation, &[]);
-    let answer = meanwhile(&env, change, || work(&env));
+    let answer = meanwhile(&env, change, || work_elsewhere(&env));
     let reply = answer.failed(1, "F514");
     assert_eq!(read(&env, "src/a.py"), "one\n");
-    assert!(!env.project().join("essay.md").exists());
-    let taken = json!([
-        { "path": "config/c.yaml", "change": "deleted" },
-        { "path": "essay.md", "change": "created" },
-    ]);
-    let taken_back = reply["taken_back"].as_array().unwrap().iter();
-    let beside: Vec<&Value> = taken_back
-        .filter(|it| !it["path"].to_string().contains("src/"))
-        .collect();
-    assert_eq!(json!(beside), taken, "{reply}");
-    assert!(
-        reply["warnings"]
-            .to_string()
-            .contains("`essay.md` (created)"),
-        "{reply}"
-    );
-    let safety = text(&reply["safety_checkpoint_id"]);
-    roll_back(&env, &safety, "essay.md");
+    for made in ["src/made", "beside"] {
+        assert!(!env.project().join(made).exists(), "{made}");
+    }
+    // What a person wrote, edited and deleted meanwhile is left and named.
     assert_eq!(read(&env, "essay.md"), "mine\n");
+    assert!(!env.project().join("config/c.yaml").exists());
+    assert_eq!(reply["taken_back"], json!([]), "{reply:#}");
+    let beside = json!(["config/c.yaml", "essay.md"]);
+    assert_eq!(reply["side_effects"], beside, "{reply:#}");
+    let warnings = reply["warnings"].to_string();
+    assert!(
+        warnings.contains("`essay.md` is not as it was"),
+        "{reply:#}"
+    );
     assert_sound(&env);
 }
 
@@ -478,74 +479,4 @@ fn st_32_a_command_that_outlives_its_safepoint_is_ended_before_anything_is_recor
     env.json(&["undo"]);
     assert!(!env.project().join("src/log.txt").exists());
     assert_sound(&env);
-}
-
-#[test]
-fn st_27_what_others_wrote_to_a_database_that_goes_back_is_named_and_kept() {
-    let env = env();
-    let path = env.project().join("app.db");
-    let open = rusqlite::Connection::open(&path).unwrap();
-    open.execute_batch(
-        "CREATE TABLE users (id INTEGER); INSERT INTO users VALUES (1), (2); CREATE TABLE orders (id INTEGER);",
-    )
-    .unwrap();
-    let one = |query: &str| -> i64 { open.query_row(query, [], |row| row.get(0)).unwrap() };
-    let begun = env.scratch().join("begun");
-    let go = env.scratch().join("go");
-    let check = format!(
-        "touch '{}'; while [ ! -e '{}' ]; do sleep 0.01; done; exit 1",
-        begun.display(),
-        go.display()
-    );
-    let operation = json!({"type": "sql", "sql": "DELETE FROM users"}).to_string();
-    let words = [
-        "mutate",
-        "sqlite:app.db",
-        "--auto-checkpoint",
-        "--operation",
-        &operation,
-        "--verify",
-        &check,
-        "--json",
-    ];
-    let fail = |others: &str| -> Value {
-        let mut command = env.command(&words);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut child = child.unwrap();
-        while !begun.exists() {
-            assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
-            std::thread::yield_now();
-        }
-        open.execute_batch(others).unwrap();
-        fs::write(&go, "").unwrap();
-        let output = child.wait_with_output().unwrap();
-        fs::remove_file(&begun).unwrap();
-        fs::remove_file(&go).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert_eq!(one("SELECT count(*) FROM users"), 2);
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
-    // Nobody else wrote anything: there is nothing to be told.
-    let reply = fail("");
-    assert!(
-        !reply["warnings"].to_string().contains("as a whole"),
-        "{reply:#}"
-    );
-    assert_eq!(reply["taken_back"], json!([]), "{reply:#}");
-    assert!(reply["safety_checkpoint_id"].is_null(), "{reply:#}");
-
-    let reply = fail("INSERT INTO orders VALUES (99)");
-    assert_eq!(one("SELECT count(*) FROM orders"), 0);
-    let safety = reply["safety_checkpoint_id"].as_str().unwrap().to_owned();
-    let taken = reply["taken_back"][0]["path"].as_str().unwrap();
-    assert!(taken.contains("app.db"), "{reply:#}");
-    let warnings = reply["warnings"].to_string();
-    assert!(
-        warnings.contains(&safety) && warnings.contains(taken),
-        "{reply:#}"
-    );
-    let suggestion = reply["error"]["suggestion"].to_string();
-    assert!(!suggestion.contains("everything is as it was"), "{reply:#}");
-    env.json(&["rollback", &safety, taken]);
-    assert_eq!(one("SELECT id FROM orders"), 99);
 }

@@ -430,7 +430,7 @@ fn st_35_a_new_mode_of_the_workspace_itself_is_a_change_and_is_taken_back() {
     // What somebody has made of it since stays, and is told.
     fs::set_permissions(&root, fs::Permissions::from_mode(0o711)).unwrap();
     assert_eq!(env.run(&["verify", id]).code, 1);
-    let undone = env.json(&["undo", id]);
+    let undone = env.json_with_code(1, &["undo", id]);
     assert_eq!(undone["rolled_back"], false, "{undone:#}");
     assert_eq!(undone["not_restored"][0]["path"], ".");
     assert_eq!(mode(), 0o711);

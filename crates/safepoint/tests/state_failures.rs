@@ -412,6 +412,18 @@ impl Drop for Disk {
     }
 }
 
+/// An error says which file system is full, and for which path on it space is needed.
+fn assert_names_disk(reply: &Value, disk: &Path) {
+    let (error, disk) = (&reply["error"], disk.to_str().unwrap());
+    let suggestion = error["suggestion"].as_str().unwrap();
+    let wanted = format!("the file system at `{disk}`");
+    assert!(suggestion.contains(&wanted), "{reply:#}");
+    let location = error["location"].as_str().unwrap();
+    assert!(location.starts_with(disk), "{reply:#}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains(disk), "{reply:#}");
+}
+
 #[test]
 fn st_40_a_full_disk_under_the_store_leaves_nothing_half_made() {
     let env = env();
@@ -424,6 +436,7 @@ fn st_40_a_full_disk_under_the_store_leaves_nothing_half_made() {
     let run = env.run(&["checkpoint", "--json"]);
     let reply = assert_not_made(&run, env.home().to_str().unwrap());
     assert_eq!(run.code, 5, "{reply}");
+    assert_names_disk(&reply, &env.home());
     assert_eq!(manifests(&env), 1);
     disk.resize("64m");
     let listed = env.json(&["list"]);
@@ -447,6 +460,10 @@ fn st_40_a_full_disk_under_the_workspace_leaves_it_as_it_was() {
     let before = look(&env.project());
     let run = env.run(&["rollback", &id, "--json"]);
     assert_ne!(run.code, 0, "{run:?}");
+    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_names_disk(&reply, &env.project());
+    let message = reply["error"]["message"].as_str().unwrap();
+    assert!(!message.contains("the store"), "{reply:#}");
     assert_same(&before, &look(&env.project()));
     fs::remove_file(env.project().join("new")).unwrap();
     env.json(&["rollback", &id]);

@@ -49,7 +49,7 @@ fn st_35_an_action_that_only_hurt_what_no_checkpoint_holds_is_not_passed_over() 
     assert_eq!(paths(&log["actions"][0]["not_held"]), [".env"], "{log:#}");
     assert!(env.run(&["log"]).stdout.contains("not held  .env"));
 
-    let undone = env.json(&["undo"]);
+    let undone = env.json_with_code(1, &["undo"]);
     assert_eq!(undone["taken_back"]["action_id"], lost["action_id"]);
     assert_eq!(undone["rolled_back"], false, "{undone:#}");
     assert_eq!(undone["restored"], false, "{undone:#}");
@@ -88,7 +88,7 @@ fn st_35_what_only_tools_build_again_does_not_stop_an_undo() {
     env.json(&["checkpoint"]);
     let removed = exec(&env, &["python3", "work.py"]);
     assert_eq!(paths(&removed["not_held"]), ["node_modules"]);
-    let undone = env.json(&["undo"]);
+    let undone = env.json_with_code(1, &["undo"]);
     assert_eq!(undone["taken_back"]["action_id"], removed["action_id"]);
     assert_eq!(undone["rolled_back"], false, "{undone:#}");
 }

@@ -251,3 +251,60 @@ fn st_31_redo_brings_back_a_secret_that_a_roll_back_replaced() {
     env.json(&["redo"]);
     assert_same(&changed, &look(&env.project()));
 }
+
+#[test]
+fn st_35_undo_brings_no_secret_back_that_its_person_removed_since() {
+    let env = with_secrets();
+    let write = "open('.env', 'a').write('more')\nopen('plain.txt', 'a').write('more')\n";
+    env.write("project/work.py", write);
+    env.json(&["checkpoint", "--seal-sensitive"]);
+    let words = ["--json", "exec", "--no-tui", "--", "python3", "work.py"];
+    let act = || -> Value {
+        let run = env.run(&words);
+        assert_eq!(run.code, 0, "{run:?}");
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    let secret = env.project().join(".env");
+    let old = fs::read_to_string(&secret).unwrap();
+    // What the action left goes back.
+    let done = act();
+    let undone = env.json(&["undo", done["action_id"].as_str().unwrap()]);
+    assert_eq!(fs::read_to_string(&secret).unwrap(), old, "{undone:#}");
+
+    env.json(&["checkpoint", "--seal-sensitive"]);
+    let done = act();
+    fs::remove_file(&secret).unwrap();
+    let undone = env.json(&["undo", done["action_id"].as_str().unwrap()]);
+    assert!(!secret.exists(), "{undone:#}");
+    let warnings = undone["warnings"].to_string();
+    assert!(
+        warnings.contains("`.env` has been changed since"),
+        "{undone:#}"
+    );
+    let plain = fs::read_to_string(env.project().join("plain.txt")).unwrap();
+    assert_eq!(plain, "plain\n");
+}
+
+#[test]
+fn st_30_a_roll_back_says_which_newer_secrets_it_replaces() {
+    let env = with_secrets();
+    let reply = env.json(&["checkpoint", "--seal-sensitive"]);
+    env.write("project/.env", "PASSWORD=newer");
+    fs::remove_file(env.project().join(".npmrc")).unwrap();
+    let plan = env.json(&["rollback", &id(&reply), "--dry-run"]);
+    let restored = env.json(&["rollback", &id(&reply)]);
+    for said in [&plan, &restored] {
+        let warnings = said["warnings"].to_string();
+        assert!(
+            warnings.contains("`.env` was changed since then"),
+            "{said:#}"
+        );
+        assert!(
+            warnings.contains("`.npmrc` was removed since then"),
+            "{said:#}"
+        );
+    }
+    env.json(&["redo"]);
+    let newer = fs::read_to_string(env.project().join(".env")).unwrap();
+    assert_eq!(newer, "PASSWORD=newer");
+}

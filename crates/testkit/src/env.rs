@@ -141,6 +141,16 @@ impl TestEnv {
         serde_json::from_str(&run.stdout).unwrap()
     }
 
+    /// What a command prints as JSON that ends with this exit code.
+    #[track_caller]
+    pub fn json_with_code(&self, code: i32, arguments: &[&str]) -> serde_json::Value {
+        let mut arguments = arguments.to_vec();
+        arguments.push("--json");
+        let run = self.run(&arguments);
+        assert_eq!(run.code, code, "{arguments:?}: {run:?}");
+        serde_json::from_str(&run.stdout).unwrap()
+    }
+
     /// The newest change that was only seen, where there is nothing else to take back: an undo
     /// without a name leaves it to whoever asks, and says which it is.
     pub fn seen_action(&self) -> String {

@@ -114,7 +114,11 @@ impl Walker<'_> {
         let program = self.find(name, state);
         let judged = self.judged(name, &program, state);
         if judged.safepoint {
-            let known = matches!(program, Program::System(_));
+            let known = match &program {
+                Program::System(_) => true,
+                Program::Other(path) => self.around.programs.is_own(path),
+                Program::Missing => false,
+            };
             super::safepoint::follow(self, arguments, known, state);
             return;
         }

@@ -209,8 +209,9 @@ fn written(arguments: &[Argument]) -> Option<Argument> {
     None
 }
 
-/// Follows a call of `safepoint`. One that does not lie where only the system's owner writes
-/// may be anything of that name, and so may what is put into it when it runs.
+/// Follows a call of `safepoint`. One that is not this program itself, and does not lie where only
+/// the system's owner writes, may be anything of that name, and so may what is put into it when it
+/// runs.
 pub(super) fn follow(
     walker: &mut Walker<'_>,
     arguments: &[Argument],

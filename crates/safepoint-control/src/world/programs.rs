@@ -73,6 +73,15 @@ impl Programs for Search {
         }
     }
 
+    fn is_own(&self, path: &Path) -> bool {
+        let identity = |path: &Path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        let own = identity(Path::new("/proc/self/exe"));
+        own.is_some() && own == identity(path)
+    }
+
     fn home_variable(&self) -> Option<OsString> {
         self.home.clone()
     }

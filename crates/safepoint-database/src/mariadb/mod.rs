@@ -49,6 +49,7 @@ use crate::{
 };
 
 pub(crate) use beyond::refuse_beyond;
+pub(crate) use row::{Tally, values};
 
 pub(crate) fn capture(database: &Database, keep: &dyn Keep) -> Result<Image, DatabaseError> {
     capture::capture(database, keep)

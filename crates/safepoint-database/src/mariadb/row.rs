@@ -104,13 +104,13 @@ pub(super) fn write(table: &TableText, line: &[u8], row: &mut Vec<u8>) {
 /// Counts rows, and adds up the digests of all of them: the sum does not depend on their
 /// order, and the same row twice counts twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) rows: u64,
+pub(crate) struct Tally {
+    pub(crate) rows: u64,
     sum: [u64; 4],
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, row: &[u8]) {
+    pub(crate) fn add(&mut self, row: &[u8]) {
         let digest = blake3::hash(row);
         let (words, _) = digest.as_bytes().as_chunks::<8>();
         let mut carry = false;
@@ -123,7 +123,7 @@ impl Tally {
         self.rows += 1;
     }
 
-    pub(super) fn checksum(&self) -> Digest {
+    pub(crate) fn checksum(&self) -> Digest {
         let mut bytes = [0; 32];
         let (words, _) = bytes.as_chunks_mut::<8>();
         for (word, sum) in words.iter_mut().zip(self.sum) {
@@ -134,7 +134,7 @@ impl Tally {
 }
 
 /// The values of a row, each as it is written.
-pub(super) fn values(row: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn values(row: &[u8]) -> Vec<&[u8]> {
     let row = row.strip_suffix(b"\n").unwrap_or(row);
     let row = row.strip_prefix(b"(").unwrap_or(row);
     let row = row.strip_suffix(b")").unwrap_or(row);

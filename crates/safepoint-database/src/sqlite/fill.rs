@@ -74,15 +74,15 @@ fn same_value(one: ValueRef<'_>, other: ValueRef<'_>) -> bool {
 }
 
 /// The columns of a table.
-struct Columns {
+pub(super) struct Columns {
     /// What the row number is called, where there is one and no column is called so.
-    number: Option<&'static str>,
+    pub(super) number: Option<&'static str>,
     /// Names, and whether values are stored in them.
-    names: Vec<(String, bool)>,
+    pub(super) names: Vec<(String, bool)>,
 }
 
 impl Columns {
-    fn of(connection: &Connection, table: &str) -> rusqlite::Result<Self> {
+    pub(super) fn of(connection: &Connection, table: &str) -> rusqlite::Result<Self> {
         let mut statement =
             connection.prepare("SELECT name, hidden FROM pragma_table_xinfo(?1, 'main')")?;
         let names = statement
@@ -126,7 +126,7 @@ impl Columns {
     }
 
     /// Those that can be inserted.
-    fn stored(&self) -> String {
+    pub(super) fn stored(&self) -> String {
         self.list(|stored| stored)
     }
 }

@@ -7,7 +7,7 @@
 //! btree    the rows of a table, in order             record, definition, schema, digest
 //! capture  one moment, beside live writers
 //! restore  all of it, through SQLite's own backup    replace, tables, fill, stored
-//! change   SQL in a transaction that is judged
+//! change   SQL in a transaction that is judged     revert   rows taken out of a capture
 //! ```
 //!
 //! Capturing reads pages and never opens the database through SQLite. What changes a
@@ -29,6 +29,7 @@ mod parked;
 mod record;
 mod replace;
 mod restore;
+mod revert;
 mod rows;
 mod schema;
 mod stored;
@@ -44,4 +45,5 @@ pub(crate) use capture::capture;
 pub(crate) use change::change;
 pub(crate) use open::path as path_of;
 pub(crate) use restore::restore;
+pub(crate) use revert::{revert_rows, show_keyed_row, visit_keyed};
 pub(crate) use rows::{Rows, show_row};

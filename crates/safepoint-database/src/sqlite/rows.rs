@@ -15,6 +15,20 @@ const SHOWN: usize = 200;
 pub(crate) struct Rows(Option<Stored>);
 
 impl Rows {
+    /// The file with the rows of `image`, which is always the same one.
+    pub(crate) fn of(
+        &mut self,
+        image: &Image,
+        contents: &dyn Contents,
+        scratch: &Path,
+    ) -> Result<&Stored, DatabaseError> {
+        let stored = match self.0.take() {
+            Some(stored) => stored,
+            None => Stored::new(image, contents, scratch)?,
+        };
+        Ok(self.0.insert(stored))
+    }
+
     /// Hands out the rows of a table of `image`, which is always the same one.
     pub(crate) fn visit(
         &mut self,
@@ -24,13 +38,7 @@ impl Rows {
         scratch: &Path,
         visit: &mut dyn FnMut(&[u8]) -> Result<(), DatabaseError>,
     ) -> Result<(), DatabaseError> {
-        let stored = match self.0.take() {
-            Some(stored) => stored,
-            None => Stored::new(image, contents, scratch)?,
-        };
-        let result = each(&stored, table, visit);
-        self.0 = Some(stored);
-        result
+        each(self.of(image, contents, scratch)?, table, visit)
     }
 }
 
@@ -65,7 +73,7 @@ pub(super) fn quote(name: &str) -> String {
 }
 
 /// Adds a value: its kind, for text and blobs its length, and its bytes.
-fn write(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
+pub(super) fn write(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
     let long = |bytes: &mut Vec<u8>, kind: u8, value: &[u8]| {
         bytes.push(kind);
         bytes.extend_from_slice(&(value.len() as u64).to_be_bytes());
@@ -87,7 +95,7 @@ fn write(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
 }
 
 /// Takes a value from the front.
-fn read<'a>(bytes: &mut &'a [u8]) -> Option<ValueRef<'a>> {
+pub(super) fn read<'a>(bytes: &mut &'a [u8]) -> Option<ValueRef<'a>> {
     let (kind, rest) = bytes.split_first()?;
     if *kind == b'n' {
         *bytes = rest;

@@ -90,6 +90,21 @@ impl Stored {
         address
     }
 
+    /// A connection that may write to it.
+    pub(super) fn open_for_writing(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it is a file of ours, and no store"
+        )]
+        Connection::open_with_flags(self.path(), flags)
+    }
+
+    /// Gives its header the journal mode that was captured: it is read as pages from now on.
+    pub(super) fn put_mode_back(&self) -> io::Result<()> {
+        self.file.as_file().write_all_at(&self.mode, 18)
+    }
+
     /// A connection that can only read it.
     pub(super) fn open(&self) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY

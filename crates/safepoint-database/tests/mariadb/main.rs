@@ -13,5 +13,6 @@ mod cut;
 mod exact;
 mod failure;
 mod moment;
+mod revert;
 mod scope;
 mod support;

@@ -13,6 +13,7 @@ mod change;
 mod credentials;
 mod everything;
 mod failures;
+mod revert;
 mod roles;
 mod scopes;
 mod support;

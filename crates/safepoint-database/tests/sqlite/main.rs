@@ -18,6 +18,7 @@ mod features;
 mod held;
 mod large;
 mod property;
+mod revert;
 mod support;
 mod tables;
 mod writers;

@@ -57,6 +57,15 @@ pub(super) struct Acted {
     pub(super) output: Option<String>,
     /// Queries that decided about SQL, and what they said.
     pub(super) queries: Vec<(String, String)>,
+    /// Databases and states as the steps have left them.
+    pub(super) left: Vec<Part>,
+}
+
+impl Acted {
+    /// What the steps have made of a database or state, where that was looked at.
+    pub(super) fn part_left(&self, subject: &Subject) -> Option<&Part> {
+        self.left.iter().find(|part| part.subject == *subject)
+    }
 }
 
 /// What a change may have touched, however far it came.
@@ -81,11 +90,16 @@ impl Reached {
         self.files.is_none() && !self.everything && self.parts.is_empty()
     }
 
-    /// Whether somebody else has changed it since the last step, as far as is known, if it is as
-    /// `found` and was as `before`.
+    /// Whether it was brought back as a whole although others may have written to it: nobody has
+    /// looked at what the steps left there.
     pub(super) fn is_others(&self, before: &Part, found: &Part) -> bool {
-        let left = self.left.iter().find(|it| it.subject == before.subject);
-        !found.is_same(before) && left.is_none_or(|left| !left.is_same(found))
+        !found.is_same(before) && !self.left.iter().any(|it| it.subject == before.subject)
+    }
+
+    /// Whether others have written to it since the steps did, if it is as `found`.
+    pub(super) fn is_shared(&self, before: &Part, found: &Part) -> bool {
+        let mut left = self.left.iter().filter(|it| it.subject == before.subject);
+        !found.is_same(before) && left.any(|left| !left.is_same(found))
     }
 
     pub(super) fn has(&self, subject: &Subject) -> bool {
@@ -94,19 +108,26 @@ impl Reached {
 }
 
 impl State {
-    /// Looks at databases and states as the steps have left them, where a check runs before it is
-    /// known whether they stay so. Without it, more may be named as somebody else's.
-    pub(super) fn look_at_reached(
+    /// Looks at a database or state as a step has left it, and writes that down: what differs from
+    /// it later is the work of others, also for whoever finds the change cut off. Without it,
+    /// nobody can tell.
+    fn look_at_reached(
         &self,
         workspace: &Workspace,
-        objects: &Objects,
+        subject: &Subject,
+        journal: &mut Journal,
         reached: &mut Reached,
-    ) {
+    ) -> Result<(), StateError> {
+        let objects = self.objects()?;
         let writer = objects.writer();
-        for subject in &reached.parts {
-            let left = self.capture_part(workspace, subject, &writer, &mut Vec::new());
-            reached.left.extend(left);
+        let left = self.capture_part(workspace, subject, &writer, &mut Vec::new())?;
+        writer.finish()?;
+        reached.left.retain(|part| part.subject != *subject);
+        reached.left.push(left);
+        if let Some(mutating) = &mut journal.mutating {
+            mutating.left.clone_from(&reached.left);
         }
+        journal.write(&self.journal_directory())
     }
 
     /// Plans the steps on files that come first.
@@ -198,6 +219,7 @@ impl State {
         reached: &mut Reached,
     ) -> Result<Acted, StateError> {
         let mut acted = Acted::default();
+        let mut journal = journal.clone();
         let mut done = 0;
         let mut planned = first;
         while done < secured.steps.len() {
@@ -215,13 +237,12 @@ impl State {
                 done += planned.steps;
                 reached.files = Some(planned.files);
                 reached.paths.extend(planned.paths().cloned());
-                self.put(workspace, secured, objects, planned, journal, &mut acted)?;
+                self.put(workspace, secured, objects, planned, &journal, &mut acted)?;
                 continue;
             }
             let Some(found) = rest.first() else { break };
-            journal
-                .clone()
-                .advance(Phase::Applying, &self.journal_directory())?;
+            journal.phase = Phase::Applying;
+            journal.write(&self.journal_directory())?;
             fault::point("mutate.outside");
             acted.wanted = None;
             let ended = match &found.step.operation {
@@ -230,6 +251,19 @@ impl State {
                 }
                 _ => self.outside(workspace, found, &mut acted, reached),
             };
+            fault::point("mutate.stepped");
+            if let Target::Part(subject) = &found.target
+                && reached.parts.contains(subject)
+            {
+                // Where it cannot be looked at, less is known of who wrote what.
+                let looked = self.look_at_reached(workspace, subject, &mut journal, reached);
+                acted.warnings.extend(looked.err().map(|error| {
+                    let name = subject.name();
+                    format!("`{name}` could not be looked at right after the change: {error}")
+                }));
+                acted.left.clone_from(&reached.left);
+                fault::point("mutate.looked");
+            }
             if let Err(error) = ended {
                 if reached.is_nothing() {
                     // What a database has rolled back itself needs no way back, which would

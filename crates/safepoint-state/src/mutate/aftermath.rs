@@ -60,9 +60,14 @@ pub struct Aftermath {
     pub beside: Vec<String>,
     /// What was taken back although nobody can tell who wrote it.
     pub taken_back: Vec<Change>,
-    /// Databases and states that were brought back as a whole although somebody else had changed
-    /// them too.
+    /// Databases and states that were brought back as a whole although somebody else may have
+    /// changed them too.
     pub parts_taken_back: Vec<String>,
+    /// Databases of which only the rows of the change were taken back: others have written there.
+    pub parts_shared: Vec<String>,
+    /// Databases and states that are as the change left them, since others have written there and
+    /// it cannot be taken out without their work; and why.
+    pub parts_left: Vec<Note>,
     /// The checkpoint that has what was there before it was taken back.
     pub safety: Option<SnapshotId>,
     /// What is gone, changed or new, and no checkpoint brings back.
@@ -188,7 +193,9 @@ impl Aftermath {
         };
         for name in self.beside.iter().take(MAX_NAMED) {
             let begin = format!("`{name}` is left");
-            if !self.warnings.iter().any(|it| it.starts_with(&begin)) {
+            let parts = self.parts_left.iter().map(|note| &note.path);
+            let is_part = parts.chain(&self.parts_shared).any(|part| part == name);
+            if !is_part && !self.warnings.iter().any(|it| it.starts_with(&begin)) {
                 told.push(format!(
                     "`{name}` is not as it was before the change: {why}"
                 ));
@@ -221,6 +228,18 @@ impl Aftermath {
                 ));
             }
         }
+        for name in &self.parts_shared {
+            told.push(format!(
+                "`{name}` is left with what others have written there since: only the rows of the change were taken back"
+            ));
+        }
+        for note in &self.parts_left {
+            let (name, id) = (&note.path, &secured.before.id);
+            told.push(format!(
+                "`{name}` is left as it is, with what the change wrote: others have written there since ({}); `safepoint rollback {id} '{name}'` makes it what it was before the change, and takes their work with it",
+                note.why
+            ));
+        }
         for note in &self.not_restored {
             told.push(format!("`{}` is not as it was: {}", note.path, note.why));
         }
@@ -251,6 +270,13 @@ impl Aftermath {
             let names = crate::error::shortened(&parts);
             sentences.push(format!(
                 "taken back with the change, what others have written there since: {names}"
+            ));
+        }
+        if !self.parts_left.is_empty() {
+            let parts: Vec<String> = self.parts_left.iter().map(|it| quoted(&it.path)).collect();
+            let names = crate::error::shortened(&parts);
+            sentences.push(format!(
+                "not taken back, since others have written to the same rows or structure: {names}"
             ));
         }
         if !lost.is_empty() {

@@ -94,6 +94,12 @@ impl State {
         let writer = objects.writer();
         let mut parts = Vec::new();
         for part in &secured.before.record.parts {
+            // Nothing has run since then.
+            let left = acted.part_left(&part.subject);
+            if let (Some(left), false) = (left, mutation.runs_program()) {
+                parts.push(left.clone());
+                continue;
+            }
             let now = self.capture_part(workspace, &part.subject, &writer, &mut Vec::new());
             parts.push(now.map_err(bare)?);
         }

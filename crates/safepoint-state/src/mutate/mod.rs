@@ -105,6 +105,11 @@ pub trait AskLeave {
     /// Starts a program of a change that has leave: behind the fence, unless the leave is to
     /// run it without one.
     fn start(&self, command: Command) -> std::io::Result<Child>;
+
+    /// Whether a supervisor has kept what every program wrote that was started.
+    fn has_seen_writes(&self) -> bool {
+        false
+    }
 }
 
 /// What a change could be taken back to.
@@ -286,9 +291,6 @@ impl State {
             &journal,
             &mut reached,
         );
-        if acted.is_ok() && mutation.check.is_some() {
-            self.look_at_reached(workspace, &objects, &mut reached);
-        }
         fault::point("mutate.acted");
         let ended = acted
             .map_err(|error| (error, None))

@@ -71,10 +71,14 @@ impl State {
         own.record.sealed.clone_from(&before.sealed);
         for part in &mut own.record.parts {
             let mut known = before.parts.iter();
-            if let Some(was) = known.find(|it| it.subject == part.subject)
-                && !secured.has_target(&part.subject)
-            {
-                part.clone_from(was);
+            let was = known.find(|it| it.subject == part.subject);
+            let is_target = secured.has_target(&part.subject);
+            let own = match acted.part_left(&part.subject) {
+                Some(left) => Some(left),
+                None => was.filter(|_| !is_target),
+            };
+            if let Some(own) = own {
+                part.clone_from(own);
             }
         }
         Ok(own)

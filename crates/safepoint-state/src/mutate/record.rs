@@ -111,6 +111,7 @@ impl State {
                 checkpoint: secured.checkpoint.id.clone(),
                 extent,
                 wanted,
+                left: Vec::new(),
             },
         )?;
         journal.errand = Some(Told {
@@ -140,7 +141,12 @@ impl State {
             verdict,
         } = concluded;
         let action = &secured.action;
-        let others = !beside.is_empty() && !secured.has_command();
+        let is_shared = |part: &Part| {
+            let left = acted.part_left(&part.subject);
+            left.is_some_and(|left| !left.is_same(part))
+        };
+        let is_any_shared = present.record.parts.iter().any(is_shared);
+        let others = (!beside.is_empty() || is_any_shared) && !secured.has_command();
         let mut after = match others {
             true => self.own_part_of_change(secured, objects, &acted, &present)?,
             false => present.clone(),

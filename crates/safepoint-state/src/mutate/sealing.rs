@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::{Mutation, Secured};
+use crate::around::Share;
 use crate::capture::Capture;
 use crate::checkpoint::seal_file;
 use crate::objects::Objects;
@@ -107,15 +108,15 @@ impl State {
     }
 
     /// Brings back the sensitive files that the state before holds encrypted: those that are
-    /// gone, and, where what replaced them is kept in `kept`, those that were changed. Says what
-    /// could not be.
+    /// gone, and, where what replaced them is kept in `kept`, those that were changed; only the
+    /// change's own where that is known. Says what could not be.
     pub(super) fn bring_secrets_back(
         &self,
         workspace: &Workspace,
         mutation: &Mutation<'_>,
         secured: &Secured,
         objects: &Objects,
-        kept: Option<&SnapshotId>,
+        (kept, share): (Option<&SnapshotId>, Option<&Share>),
     ) -> Vec<String> {
         let before = &secured.before.record;
         let kept = kept.and_then(|id| self.find(id.as_str()).ok());
@@ -126,9 +127,11 @@ impl State {
                 kept.record.holds_sealed(path) || matches!(file, Ok(Some(_)))
             })
         };
+        let is_own = |path: &str| share.is_none_or(|share| share.has_path(&unescape(path)));
         let wanted: Vec<Sealed> = before
             .lapses(&workspace.root, &secured.scope)
             .iter()
+            .filter(|(note, _)| is_own(&note.path))
             .filter(|(note, lapse)| match lapse {
                 Lapse::Gone => true,
                 Lapse::Changed => is_kept(&note.path),

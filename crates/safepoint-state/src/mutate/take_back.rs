@@ -11,6 +11,7 @@ use super::act::Reached;
 use super::aftermath::{Aftermath, changes_between};
 use super::place::Target;
 use super::{Found, Mutation, Secured};
+use crate::around::Share;
 use crate::capture::Capture;
 use crate::objects::Objects;
 use crate::part::Part;
@@ -20,7 +21,7 @@ use crate::scan::Progress;
 use crate::scope::Scope;
 use crate::snapshot::{Note, Record, Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
-use crate::tree::{Change, ChangeKind, Subtree};
+use crate::tree::{self, Change, ChangeKind, Subtree};
 use crate::{StateError, own};
 
 /// What became of the files of a change that was not kept.
@@ -45,8 +46,10 @@ struct Done {
     record: Record,
     /// Where it may have changed something.
     scope: Scope,
-    /// What is there now, where nobody can tell who wrote it.
+    /// What is there now, where a command may have written anything.
     seen: Option<Capture>,
+    /// What of that its processes were seen to write; none where nobody can tell who wrote it.
+    share: Option<Share>,
 }
 
 impl Done {
@@ -55,6 +58,30 @@ impl Done {
         snapshot.record = self.record.clone();
         snapshot
     }
+}
+
+/// The files that a command and the steps on files before it have led to. Where both wrote, it is
+/// what is there.
+fn with_steps(
+    objects: &Objects,
+    files: Subtree,
+    reached: &Reached,
+    share: &Share,
+) -> Result<Subtree, StateError> {
+    let Some(wanted) = &reached.files else {
+        return Ok(files);
+    };
+    let reader = objects.reader();
+    let mut edits = Vec::new();
+    for path in reached.paths.iter().filter(|path| !share.has_path(path)) {
+        edits.push((path.clone(), tree::find(&reader, Some(wanted), path)?));
+    }
+    let writer = objects.writer();
+    let files = tree::edit(&reader, Some(&files), edits, &mut |id, bytes| {
+        writer.add_tree(id, bytes)
+    })?;
+    writer.finish()?;
+    Ok(files)
 }
 
 impl Secured {
@@ -117,7 +144,7 @@ impl State {
             tell(Back::Untouched)?;
             return Ok(aftermath);
         }
-        let done = match self.done_by(workspace, secured, objects, reached) {
+        let mut done = match self.done_by(workspace, mutation, (secured, objects), reached) {
             Ok(done) => done,
             Err(error) => {
                 tell(Back::Standing)?;
@@ -136,17 +163,24 @@ impl State {
         let journal = journal.within(&done.scope);
         let mut written = changes_between(objects, &secured.before, &done.as_snapshot(secured))?;
         let parts = journal.record.parts.clone();
+        done.record.parts.clone_from(&reached.left);
         match self.back_out(workspace, objects, &journal, &done.record, progress) {
             Ok(back) => {
                 let found = self.find(back.found.as_str())?.record.parts;
-                let is_others = |part: &&Part| {
-                    let found = found.iter().find(|it| it.subject == part.subject);
-                    found.is_none_or(|found| reached.is_others(part, found))
-                };
+                let of = |part: &Part| found.iter().find(|it| it.subject == part.subject);
+                let is_others =
+                    |part: &&Part| of(part).is_none_or(|it| reached.is_others(part, it));
                 let others = parts.iter().filter(is_others);
                 aftermath.parts_taken_back = others.map(|it| it.subject.name()).collect();
-                let kept_as = kept.as_ref();
-                let told = self.bring_secrets_back(workspace, mutation, secured, objects, kept_as);
+                aftermath.parts_left.clone_from(&back.parts_left);
+                let is_shared =
+                    |part: &&Part| of(part).is_some_and(|it| reached.is_shared(part, it));
+                let shared = parts.iter().filter(is_shared).map(|it| it.subject.name());
+                let is_left = |name: &String| back.parts_left.iter().any(|it| it.path == *name);
+                aftermath.parts_shared = shared.filter(|name| !is_left(name)).collect();
+                let share = done.share.as_ref();
+                let own = (kept.as_ref(), share);
+                let told = self.bring_secrets_back(workspace, mutation, secured, objects, own);
                 aftermath.warnings.extend(told);
                 let (left, taken) = written
                     .into_iter()
@@ -154,11 +188,13 @@ impl State {
                 aftermath.standing = left;
                 let is_everything = done.seen.is_some();
                 if is_everything {
-                    aftermath.taken_back = secured.beside_targets(taken);
+                    if share.is_none() {
+                        aftermath.taken_back = secured.beside_targets(taken);
+                    }
                     aftermath.safety = Some(kept.unwrap_or_else(|| back.found.clone()));
                 }
                 if !aftermath.parts_taken_back.is_empty() {
-                    aftermath.safety = Some(back.found);
+                    aftermath.safety = Some(back.found.clone());
                 }
                 let own = match is_everything {
                     true => BTreeSet::new(),
@@ -167,7 +203,7 @@ impl State {
                 self.compare_with_before(workspace, (secured, objects), &own, &mut aftermath);
                 self.find_lost(workspace, secured, &mut aftermath);
                 tell(Back::Taken {
-                    left: &back.left,
+                    left: &back.all_left(),
                     beside: &aftermath.beside,
                     lost: &aftermath.not_restored,
                 })?;
@@ -184,14 +220,14 @@ impl State {
         Ok(aftermath)
     }
 
-    /// What a change has led to so far, and where it may have changed something. A command may
-    /// have changed anything; where that cannot be seen, because somebody goes on changing
+    /// What a change has led to so far, and where it may have changed something. Of a command that
+    /// is what its processes were seen to write, and anything where nobody watched them; where that cannot be seen, because somebody goes on changing
     /// files, it is at least known what the steps on files wrote.
     fn done_by(
         &self,
         workspace: &Workspace,
-        secured: &Secured,
-        objects: &Objects,
+        mutation: &Mutation<'_>,
+        (secured, objects): (&Secured, &Objects),
         reached: &Reached,
     ) -> Result<Done, StateError> {
         let by_steps = || {
@@ -201,6 +237,7 @@ impl State {
                 record: secured.with_files(files),
                 scope: Scope::of_paths(paths).narrowed(&secured.scope),
                 seen: None,
+                share: None,
             }
         };
         if !reached.everything {
@@ -208,18 +245,43 @@ impl State {
         }
         match self.look_stored(workspace, &secured.scope, objects) {
             Ok(capture) => {
+                let share = self.share_of_command(workspace, mutation, secured);
                 let mut record = secured.with_files(capture.files);
                 record.git = capture.git;
                 record.linked = self.capture_linked(workspace, &secured.scope)?;
+                if let Some(share) = &share {
+                    let present = self.automatic(
+                        workspace,
+                        &secured.scope,
+                        &capture,
+                        format!("after {}", secured.action),
+                    )?;
+                    let own = self.own_part(objects, &secured.before, &present, share)?;
+                    record.files = with_steps(objects, own.record.files, reached, share)?;
+                    record.git = own.record.git;
+                    record.linked = own.record.linked;
+                }
                 Ok(Done {
                     record,
                     scope: secured.scope.clone(),
                     seen: Some(capture),
+                    share,
                 })
             }
             Err(_) if reached.files.is_some() => Ok(by_steps()),
             Err(error) => Err(error),
         }
+    }
+
+    /// What the processes of a change were seen to write; none where one of them was not watched.
+    fn share_of_command(
+        &self,
+        workspace: &Workspace,
+        mutation: &Mutation<'_>,
+        secured: &Secured,
+    ) -> Option<Share> {
+        let leave = mutation.leave.filter(|leave| leave.has_seen_writes());
+        leave.map(|_| self.share_of_cut_off(&workspace.root, &secured.action))
     }
 
     /// Tells the trail that a change was not kept.

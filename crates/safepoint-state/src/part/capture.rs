@@ -1,6 +1,6 @@
 //! Capturing a part as it is now.
 
-use safepoint_database::{Address, Database, DatabaseError, Engine};
+use safepoint_database::{Address, Database, DatabaseError, Engine, Image};
 use safepoint_model::Digest;
 use safepoint_store::{Sql, regular};
 use std::path::Path;
@@ -88,21 +88,7 @@ impl State {
                 for one in &image.not_covered {
                     warnings.push(format!("not captured of `{address}`: {one}"));
                 }
-                let hash = image.digest();
-                let text = serde_json::to_vec(&image)
-                    .map_err(|error| StateError::Unsupported(error.to_string()))?;
-                let held = Held::Image {
-                    image: ContentId::of(&text),
-                    tables: image.tables.len() as u64,
-                    rows: image.rows(),
-                    size: image.all_pieces().map(|piece| piece.size).sum(),
-                };
-                writer.add(ContentId::of(&text), text)?;
-                Ok(Part {
-                    subject: subject.clone(),
-                    held,
-                    hash,
-                })
+                part_of_image(subject, &image, writer)
             }
         }
     }
@@ -199,6 +185,28 @@ fn absent(subject: &Subject) -> Part {
         held: Held::Absent,
         hash: Digest::of_parts(&[b"safepoint/absent/v1"]),
     }
+}
+
+/// A database, as the part that it is.
+pub(crate) fn part_of_image(
+    subject: &Subject,
+    image: &Image,
+    writer: &Writer<'_>,
+) -> Result<Part, StateError> {
+    let text =
+        serde_json::to_vec(image).map_err(|error| StateError::Unsupported(error.to_string()))?;
+    let part = Part {
+        subject: subject.clone(),
+        held: Held::Image {
+            image: ContentId::of(&text),
+            tables: image.tables.len() as u64,
+            rows: image.rows(),
+            size: image.all_pieces().map(|piece| piece.size).sum(),
+        },
+        hash: image.digest(),
+    };
+    writer.add(ContentId::of(&text), text)?;
+    Ok(part)
 }
 
 fn bytes(subject: &Subject, value: Vec<u8>, writer: &Writer<'_>) -> Result<Part, StateError> {

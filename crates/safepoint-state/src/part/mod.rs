@@ -8,15 +8,17 @@ mod capture;
 mod kept;
 mod provider;
 mod restore;
+mod revert;
 mod value;
 
 use safepoint_database::Address;
 use safepoint_model::{Digest, Frame};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use capture::set_given;
+pub(crate) use capture::{part_of_image, set_given};
 pub(crate) use kept::{Keeping, Reading, content_of, image_of};
 pub use provider::Provider;
+pub(crate) use revert::Remainder;
 pub(crate) use value::copy_values;
 
 use crate::text::{self, Comparison};

@@ -10,6 +10,7 @@ use super::{Plan, stage};
 use crate::StateError;
 use crate::capture::Capture;
 use crate::objects::{Objects, Reader};
+use crate::part::{Part, Remainder};
 use crate::path::TreePath;
 use crate::restore::{apply, hold_git};
 use crate::scan::{Progress, Sink};
@@ -24,8 +25,28 @@ const MOST_TRIES: u32 = 5;
 pub(crate) struct WentBack {
     /// What somebody else changed, and that was left alone.
     pub(crate) left: Vec<TreePath>,
+    /// Databases and states that could not go back without the work of others, and why.
+    pub(crate) parts_left: Vec<Note>,
     /// The checkpoint of what was there before it.
     pub(crate) found: SnapshotId,
+}
+
+impl WentBack {
+    /// All that was left alone: paths, databases and states.
+    pub(crate) fn all_left(&self) -> Vec<TreePath> {
+        let parts = self.parts_left.iter();
+        let parts = parts.map(|note| note.path.clone().into_bytes());
+        self.left.iter().cloned().chain(parts).collect()
+    }
+}
+
+/// What becomes of databases and states on a way back.
+#[derive(Default)]
+struct PartsBack {
+    wanted: Vec<Part>,
+    /// What each of those that are put together was made of.
+    basis: Vec<Part>,
+    left: Vec<Note>,
 }
 
 impl State {
@@ -86,6 +107,7 @@ impl State {
         objects: &Objects,
         plan: &Plan,
         journal: Journal,
+        basis: &[Part],
         progress: &Progress,
     ) -> Result<(), StateError> {
         let reader = objects.reader();
@@ -94,7 +116,7 @@ impl State {
         let staged = stage::prepare(&workspace.root, &plan.changes, &reader)?;
         let git = hold_git::hold(&workspace.root, &plan.changes, self.around.lock_timeout)?;
         let seen = apply::check_unchanged(&workspace.root, &plan.changes)?;
-        self.put_parts_again(workspace, &reader, &journal.record)?;
+        self.put_parts_again(workspace, &reader, &journal.record, basis)?;
         let mut tree = apply::Tree::open(&workspace.root)?;
         tree.apply(&plan.changes, (&staged, &seen), &directories)?;
         drop(git);
@@ -201,17 +223,25 @@ impl State {
             let ends = (done, &journal.record);
             let (mut rest, found) =
                 self.secured_rest(workspace, objects, journal, ends, progress)?;
-            let first = first.get_or_insert(found);
+            let first = first.get_or_insert_with(|| found.clone());
             let reader = objects.reader();
             for note in self.put_linked_back(workspace, done, &journal.record, &reader)? {
                 rest.changed.push(unescape(&note.path));
                 rest.plan.remarks.push(note.why);
             }
             tries -= 1;
-            match self.carry_on(workspace, objects, &rest.plan, journal.clone(), progress) {
+            let mut parts = self.parts_back(objects, journal, done, &found)?;
+            if tries == 0 {
+                parts.leave_busy();
+            }
+            let mut journal = journal.clone();
+            journal.record.parts = parts.wanted;
+            let plan = &rest.plan;
+            match self.carry_on(workspace, objects, plan, journal, &parts.basis, progress) {
                 Ok(()) => {
                     return Ok(WentBack {
                         left: rest.changed,
+                        parts_left: parts.left,
                         found: first.clone(),
                     });
                 }
@@ -225,6 +255,44 @@ impl State {
 }
 
 impl State {
+    /// What databases and states become without what a change wrote there. What it wrote is known
+    /// of those that were looked at after it; others become what they were before it.
+    fn parts_back(
+        &self,
+        objects: &Objects,
+        journal: &Journal,
+        done: &Record,
+        found: &SnapshotId,
+    ) -> Result<PartsBack, StateError> {
+        let mut back = PartsBack::default();
+        if journal.record.parts.is_empty() {
+            return Ok(back);
+        }
+        let present = self.find(found.as_str())?.record.parts;
+        let of = |parts: &[Part], part: &Part| {
+            let mut parts = parts.iter();
+            parts.find(|one| one.subject == part.subject).cloned()
+        };
+        for before in &journal.record.parts {
+            let (Some(after), Some(now)) = (of(&done.parts, before), of(&present, before)) else {
+                back.wanted.push(before.clone());
+                continue;
+            };
+            match self.part_without(objects, (before, &after), &now)? {
+                Remainder::Unchanged => {}
+                Remainder::Part(part) => {
+                    back.wanted.push(part);
+                    back.basis.push(now);
+                }
+                Remainder::Conflict(why) => back.left.push(Note {
+                    path: before.subject.name(),
+                    why,
+                }),
+            }
+        }
+        Ok(back)
+    }
+
     /// Puts back what was done to the git state of a linked work tree, unless it has moved on
     /// since, and says what of it stays. Crash and repetition do it no harm.
     fn put_linked_back(
@@ -243,6 +311,19 @@ impl State {
             stays.extend(self.put_linked(workspace, wanted.as_ref(), reader)?);
         }
         Ok(stays)
+    }
+}
+
+impl PartsBack {
+    /// Leaves those alone that others go on writing to.
+    fn leave_busy(&mut self) {
+        for now in self.basis.drain(..) {
+            self.wanted.retain(|part| part.subject != now.subject);
+            self.left.push(Note {
+                path: now.subject.name(),
+                why: "others go on writing to it".to_owned(),
+            });
+        }
     }
 }
 

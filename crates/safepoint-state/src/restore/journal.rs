@@ -11,7 +11,7 @@ use crate::StateError;
 use crate::around::Errand;
 use crate::identity::Marks;
 use crate::moved::is_bare;
-use crate::part::Provider;
+use crate::part::{Part, Provider};
 use crate::scan::Patterns;
 use crate::scope::Scope;
 use crate::snapshot::{Record, SnapshotId};
@@ -94,6 +94,9 @@ pub(crate) struct Mutating {
     /// What it leads to, where that is known: only this is taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) wanted: Option<Box<Record>>,
+    /// Databases and states as its steps have left them, where that was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left: Vec<Part>,
 }
 
 /// How far a change reaches.

@@ -102,6 +102,8 @@ pub struct Preview {
     pub not_restored: Vec<Note>,
     /// Databases and states that would change.
     pub parts: Vec<PartChange>,
+    /// What else is to be known.
+    pub warnings: Vec<String>,
     /// What would be written that is nowhere yet: files that are put together.
     pub contents: HashMap<ContentId, Vec<u8>>,
 }
@@ -180,6 +182,10 @@ impl State {
         if now_linked.is_none() && !plan.changes.iter().any(|change| change.path == b".git") {
             not_restored.extend(wanted_linked.as_ref().map(|_| linked::is_gone()));
         }
+        let mut warnings = self.doubts(goal)?;
+        if let Goal::Snapshot { snapshot, .. } = goal {
+            warnings.extend(secrets::foreseen(&workspace.root, &snapshot.record, &scope));
+        }
         let present = self.automatic(workspace, &scope, &capture, String::new())?;
         let root_mode = root_mode_after(goal, &scope, &plan);
         let wanted = Record {
@@ -199,6 +205,7 @@ impl State {
             changes,
             kept: plan.kept,
             parts: self.part_changes(&objects, now.iter().zip(&then))?,
+            warnings,
             contents: contents
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner),
@@ -288,7 +295,7 @@ impl State {
             false => identities.iter().map(Identity::recipient).collect(),
         };
         let sealed = checkpoint::seal_secrets(workspace, &recipients, &capture, &writer)?;
-        let mut warnings = Vec::new();
+        let mut warnings = self.doubts(goal)?;
         let (now, then) = self.parts_of(workspace, goal, &writer, &mut warnings)?;
         let mut grown = writer.finish()?;
         if let Goal::Without { action, .. } = goal {
@@ -365,6 +372,9 @@ impl State {
             identities,
             &reader,
         )?;
+        if matches!(goal, Goal::Snapshot { .. }) {
+            warnings.extend(secrets.told());
+        }
         let observed = self.observed(&reader, &before)?;
         self.record(&before, observed.as_ref())?;
         fault::point("restore.secured");

@@ -4,8 +4,8 @@
 use super::{Goal, Journal, stage};
 use crate::StateError;
 use crate::objects::{Objects, Reader, Writer};
-use crate::part::{Part, Subject};
-use crate::snapshot::{Record, Snapshot};
+use crate::part::{Part, Remainder, Subject};
+use crate::snapshot::{Action, Record, Snapshot};
 use crate::state::{State, Workspace};
 use crate::undo::FileConflict;
 
@@ -24,6 +24,23 @@ pub struct PartChange {
 const ROWS_SHOWN: usize = 20;
 
 impl State {
+    /// What nobody knows of an action whose end nobody saw: how much of what it is booked with is
+    /// its own.
+    pub fn doubts_about(&self, action: &Action) -> Result<Vec<String>, StateError> {
+        match action.outcome.as_str() {
+            "unknown" => Ok(self.find(action.after.as_str())?.record.warnings),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The same of what a goal takes back.
+    pub(super) fn doubts(&self, goal: &Goal<'_>) -> Result<Vec<String>, StateError> {
+        match goal {
+            Goal::Without { action, .. } => self.doubts_about(action),
+            Goal::Snapshot { .. } | Goal::Brought(_) => Ok(Vec::new()),
+        }
+    }
+
     /// The databases and states that a goal is about.
     pub(super) fn subjects_of(&self, goal: &Goal<'_>) -> Result<Vec<Subject>, StateError> {
         let of = |parts: &[Part]| parts.iter().map(|part| part.subject.clone()).collect();
@@ -42,14 +59,12 @@ impl State {
         writer: &Writer<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<(Vec<Part>, Vec<Part>), StateError> {
-        let mut present =
-            |subject: &Subject| self.capture_part(workspace, subject, writer, warnings);
         let (mut now, mut then) = (Vec::new(), Vec::new());
         match goal {
             Goal::Brought(_) => {}
             Goal::Snapshot { parts, .. } => {
                 for part in parts {
-                    now.push(present(&part.subject)?);
+                    now.push(self.capture_part(workspace, &part.subject, writer, warnings)?);
                     then.push(part.clone());
                 }
             }
@@ -58,19 +73,26 @@ impl State {
                 let after = self.find(action.after.as_str())?;
                 let mut conflicts = Vec::new();
                 for (was, became) in changed(&before.record, &after.record) {
-                    let found = present(&was.subject)?;
-                    if !found.is_same(&became) && !found.is_same(&was) {
-                        conflicts.push(FileConflict {
-                            path: was.subject.name().into_bytes(),
-                            why: "it was changed since".to_owned(),
-                            hunks: Vec::new(),
-                            ours: None,
-                            below: None,
-                        });
-                        continue;
+                    let objects = self.objects()?;
+                    let fresh = objects.writer();
+                    let subject = &was.subject;
+                    let found = self.capture_part(workspace, subject, &fresh, warnings)?;
+                    fresh.finish()?;
+                    match self.part_without(&objects, (&was, &became), &found)? {
+                        Remainder::Unchanged => then.push(found.clone()),
+                        Remainder::Part(part) => then.push(part),
+                        Remainder::Conflict(why) => {
+                            conflicts.push(FileConflict {
+                                path: was.subject.name().into_bytes(),
+                                why,
+                                hunks: Vec::new(),
+                                ours: None,
+                                below: None,
+                            });
+                            continue;
+                        }
                     }
                     now.push(found);
-                    then.push(was);
                 }
                 if !conflicts.is_empty() {
                     return Err(StateError::Conflict { conflicts });
@@ -119,20 +141,31 @@ impl State {
         Ok(warnings)
     }
 
-    /// Puts all parts of a journal in place, whatever is there: a crash came before.
+    /// Puts all parts of a journal in place, whatever is there: a crash came before. Those that
+    /// were made of what is in `basis` are put there only as long as that is what is there.
     pub(super) fn put_parts_again(
         &self,
         workspace: &Workspace,
         reader: &Reader<'_>,
         record: &Record,
+        basis: &[Part],
     ) -> Result<(), StateError> {
         let objects = self.objects()?;
         for part in &record.parts {
             let writer = objects.writer();
             // Looking is cheaper than bringing back, and one that cannot be looked at is not right.
             let now = self.capture_part(workspace, &part.subject, &writer, &mut Vec::new());
-            if !now.is_ok_and(|now| now.is_same(part)) {
-                self.restore_part(workspace, part, reader)?;
+            let expected = basis.iter().find(|one| one.subject == part.subject);
+            match now {
+                Ok(now) if now.is_same(part) => {}
+                Ok(now) if expected.is_some_and(|expected| !expected.is_same(&now)) => {
+                    return Err(StateError::Changed {
+                        paths: vec![part.subject.name().into()],
+                    });
+                }
+                Ok(_) | Err(_) => {
+                    self.restore_part(workspace, part, reader)?;
+                }
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ use crate::identity::Marks;
 use crate::lock::{self, Hold};
 use crate::mutate::Back;
 use crate::objects::Objects;
+use crate::part::Part;
 use crate::path::{self, TreePath};
 use crate::restore::hold_git;
 use crate::scan::{Progress, Sink};
@@ -275,7 +276,9 @@ impl State {
             return Ok(End::Finished);
         }
         if journal.taking_back.is_some() {
-            let left = self.go_back(workspace, objects, &journal, progress)?.left;
+            let left = self
+                .go_back(workspace, objects, &journal, progress)?
+                .all_left();
             return Ok(match left.is_empty() {
                 true => End::TakenBack,
                 false => End::Changed(left),
@@ -288,7 +291,7 @@ impl State {
         let changed = match rest.changed.is_empty() {
             true => {
                 let plan = &rest.plan;
-                match self.carry_on(workspace, objects, plan, journal.clone(), progress) {
+                match self.carry_on(workspace, objects, plan, journal.clone(), &[], progress) {
                     Ok(()) => return Ok(End::Finished),
                     Err(StateError::Changed { paths }) => within(&workspace.root, &paths),
                     Err(error) => return Err(error),
@@ -297,7 +300,7 @@ impl State {
             false => rest.changed,
         };
         let back = self.back_out(workspace, objects, &journal, &journal.record, progress)?;
-        let mut left = back.left;
+        let mut left = back.all_left();
         left.extend(changed);
         left.sort();
         left.dedup();
@@ -321,7 +324,7 @@ impl State {
         match (mutating.extent, &mutating.wanted) {
             (Extent::Known, Some(wanted)) => {
                 let back = self.back_out(workspace, objects, journal, wanted, progress)?;
-                let left = back.left;
+                let left = back.all_left();
                 let why = "it was cut off in the middle";
                 let checkpoint = &mutating.checkpoint;
                 let back = Back::Taken {
@@ -376,6 +379,7 @@ impl State {
         let share = self.share_of_cut_off(&workspace.root, &journal.action);
         let mut own = self.own_part(objects, &before, &after, &share)?;
         own.id = journal.after.clone();
+        tell_parts_apart(&mut own.record, &before.record, &mutating.left);
         let present = after;
         let beside = Beside {
             since: before.clone(),
@@ -497,6 +501,24 @@ impl State {
             });
         }
         Ok(())
+    }
+}
+
+/// Makes what a change has left of databases and states its work. Of those that were not looked at
+/// then, all that differs counts as its work, and a warning says so.
+fn tell_parts_apart(own: &mut Record, before: &Record, left: &[Part]) {
+    for part in &mut own.parts {
+        if let Some(left) = left.iter().find(|left| left.subject == part.subject) {
+            part.clone_from(left);
+            continue;
+        }
+        let mut known = before.parts.iter();
+        if known.any(|was| was.subject == part.subject && !was.is_same(part)) {
+            own.warnings.push(format!(
+                "nobody saw what the change wrote to `{}`: whatever was there when it was found cut off counts as its work, also what others have written",
+                part.subject.name()
+            ));
+        }
     }
 }
 

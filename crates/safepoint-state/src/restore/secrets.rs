@@ -100,7 +100,8 @@ pub(super) fn open(
                     present.as_ref().is_some_and(|present| *present == *put)
                 }
                 None if wanted.is_untouched(&sealed.path) => continue,
-                None => present.is_none() || wanted.is_as_left(&sealed.path, workspace),
+                // One that somebody has removed since stays removed.
+                None => wanted.is_as_left(&sealed.path, workspace),
             };
             if !is_left {
                 let path = &sealed.path;
@@ -118,6 +119,33 @@ pub(super) fn open(
         });
     }
     Ok(secrets)
+}
+
+/// What a roll back to a checkpoint will say of the secrets that it replaces or brings back, where
+/// the key is there. Without it, only their marks tell.
+pub(super) fn foreseen(workspace: &Path, wanted: &Record, scope: &Scope) -> Vec<String> {
+    let one = |sealed: &Sealed| {
+        let path = unescape(&sealed.path);
+        let full = workspace.join(path::as_path(&path));
+        let present = mark_of(&full);
+        let is_meant = scope.cover(&path) == Cover::Everything;
+        let differs = present.as_deref() != wanted.mark(&sealed.path);
+        (is_meant && differs).then(|| replacement(&path, present.is_some()))
+    };
+    wanted.sealed.iter().filter_map(one).collect()
+}
+
+/// What becomes of a secret that is not as a checkpoint holds it.
+fn replacement(path: &[u8], is_there: bool) -> String {
+    let path = path::display(path);
+    match is_there {
+        true => format!(
+            "`{path}` was changed since then: the one that the checkpoint holds encrypted takes its place"
+        ),
+        false => format!(
+            "`{path}` was removed since then: the one that the checkpoint holds encrypted comes back"
+        ),
+    }
 }
 
 /// What a regular file holds. A link is not followed, and a pipe is not waited for.
@@ -149,6 +177,13 @@ pub(crate) fn bring_back(
 }
 
 impl Secrets {
+    /// What is said of those that a roll back to a checkpoint replaces, or brings back: it may
+    /// have been a person who changed or removed them since.
+    pub(super) fn told(&self) -> Vec<String> {
+        let one = |one: &Opened| replacement(&one.path, one.present.is_some());
+        self.opened.iter().map(one).collect()
+    }
+
     /// What they will be, as a list of changes shows it. Nothing tells of their content.
     pub(super) fn changes(&self) -> Vec<Change> {
         let one = |one: &Opened| {

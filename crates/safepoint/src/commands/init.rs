@@ -22,6 +22,10 @@ pub(crate) struct Arguments {
     /// this directory
     #[arg(long, value_name = "DIR", conflicts_with = "start_anew")]
     moved_from: Option<PathBuf>,
+    /// Take the repository that `.git` leads to now for the project's own, where it had another
+    /// one, or none, when it was first seen
+    #[arg(long, conflicts_with_all = ["start_anew", "moved_from"])]
+    accept_repository: bool,
 }
 
 /// What `init` prints.
@@ -36,11 +40,18 @@ pub(crate) struct Initialised {
     /// The directory whose history goes on here, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     moved_from: Option<String>,
+    /// The repository that was taken for the project's own, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted_repository: Option<String>,
 }
 
 pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let lost_store = if arguments.start_anew {
-        confirm(context)?;
+        confirm(
+            context,
+            "`--start-anew` gives up on an old trail",
+            "Give up on the old trail and begin a new one?",
+        )?;
         LostStore::StartAnew
     } else {
         LostStore::Refuse
@@ -56,11 +67,16 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
         Some(from) => Some(adopt(context, from)?),
         None => None,
     };
+    let accepted_repository = match arguments.accept_repository {
+        true => Some(accept_repository(context)?),
+        false => None,
+    };
     let initialised = Initialised {
         store: context.settings.store.value.to_string(),
         entries: trail.head()?.size(),
         key: trail.key().to_string(),
         moved_from,
+        accepted_repository,
     };
     context.console.value(&initialised, |it| {
         let mut shown = format!(
@@ -74,9 +90,35 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
                 "{FAINT}goes on with the history of{FAINT:#} {from}\n"
             ));
         }
+        if let Some(repository) = &it.accepted_repository {
+            let repository = text::line(repository).text;
+            shown.push_str(&format!("{FAINT}repository{FAINT:#} {repository}\n"));
+        }
         shown
     })?;
     Ok(Exit::Done)
+}
+
+/// Takes another repository for the project's own, because a person says that it is.
+fn accept_repository(context: &mut Context) -> Result<String, CliError> {
+    if context.is_agent() || context.served().is_some() {
+        return Err(CliError::Invalid {
+            message: "only a person says which repository is the project's".into(),
+            suggestion: "ask the person whose project it is",
+        });
+    }
+    let workspace = context.workspace()?;
+    let state = context.state()?;
+    let root = text::line(&workspace.root.display().to_string()).text;
+    confirm(
+        context,
+        "`--accept-repository` lets git write into a repository outside of the project",
+        &format!("Take what the `.git` of {root} leads to for its repository?"),
+    )?;
+    Ok(state
+        .accept_repository(&workspace.root)?
+        .display()
+        .to_string())
 }
 
 /// Goes on with the history of another directory, because a person says that it is this one.
@@ -96,22 +138,19 @@ fn adopt(context: &mut Context, from: &Path) -> Result<String, CliError> {
     Ok(from.display().to_string())
 }
 
-/// Starting anew gives up what the old trail could still prove, so it is asked.
-fn confirm(context: &Context) -> Result<(), CliError> {
+/// What cannot be taken back is asked.
+fn confirm(context: &Context, what: &str, question: &str) -> Result<(), CliError> {
     if context.yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
         return Err(CliError::Invalid {
-            message: "`--start-anew` gives up on an old trail and wants to be confirmed".into(),
+            message: format!("{what} and wants to be confirmed"),
             suggestion: "add `--yes`, or run it on a terminal",
         });
     }
     let mut talk = std::io::stderr();
-    write!(
-        talk,
-        "Give up on the old trail and begin a new one? Type yes: "
-    )?;
+    write!(talk, "{question} Type yes: ")?;
     talk.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

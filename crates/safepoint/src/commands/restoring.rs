@@ -155,6 +155,8 @@ pub(crate) struct PlanReply {
     kept: Vec<super::checkpoint::NoteDocument>,
     /// What could not be brought back, and why.
     not_restored: Vec<super::checkpoint::NoteDocument>,
+    /// What else is to be known.
+    warnings: Vec<String>,
     /// What would change in each file.
     diff: String,
 }
@@ -205,7 +207,7 @@ pub(super) fn run(
     for warning in &restored.warnings {
         context.console.warn(warning);
     }
-    Ok(match restored.matches {
+    Ok(match reply.rolled_back {
         true => Exit::Done,
         false => Exit::Failed,
     })
@@ -398,6 +400,7 @@ fn show_plan(
             .collect(),
         kept: preview.kept.iter().map(Into::into).collect(),
         not_restored: preview.not_restored.iter().map(Into::into).collect(),
+        warnings: preview.warnings.clone(),
         diff,
     };
     context.console.value(&reply, |reply| {
@@ -417,6 +420,9 @@ fn show_plan(
         shown.push_str(&reply.diff);
         shown
     })?;
+    for warning in &preview.warnings {
+        context.console.warn(warning);
+    }
     Ok(Exit::Done)
 }
 

@@ -45,6 +45,13 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
                 _ => last_of(&actions, &workspace.root)?,
             };
             let last = state.find_action(last.id.as_str())?; // as the trail tells of it
+            if let [why, ..] = state.doubts_about(&last)?.as_slice() {
+                return Err(StateError::Unattributed {
+                    action: last.id.to_string(),
+                    why: why.clone(),
+                }
+                .into());
+            }
             // Of an agent's line that calls us, the agent knows.
             let running = match context.is_agent() || context.control()?.is_within_an_action()? {
                 true => Vec::new(),

@@ -4,14 +4,15 @@ use std::io::ErrorKind;
 
 use safepoint_model::Code;
 
-use super::Explanation;
+use super::{Explanation, store};
 
 pub(super) fn explain(path: &std::path::Path, error: &std::io::Error) -> Explanation {
     let (code, hint) = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
-            Code::StoreFull,
-            "make room on that disk, then try again: nothing was half-written",
-        ),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            let disk = safepoint_store::disk::name_of(path);
+            let location = Some(path.display().to_string());
+            return (Code::StoreFull, location, Some(store::make_room(&disk)));
+        }
         ErrorKind::ReadOnlyFilesystem => (
             Code::StoreReadOnly,
             "make it writable, or work on a copy that is",

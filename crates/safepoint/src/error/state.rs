@@ -1,6 +1,7 @@
 //! Errors of checkpoints, changes and roll backs, explained.
 
 use safepoint_model::Code;
+use safepoint_state::git::GitError;
 use safepoint_state::{Ending, KeepReason, StateError};
 
 use super::{Explanation, database, file, store, trail};
@@ -104,6 +105,13 @@ pub(super) fn explain(error: &StateError) -> Explanation {
             Code::Conflict,
             Some(action.clone()),
             hint("nothing was changed; `safepoint log` lists what else can be taken back"),
+        ),
+        StateError::Unattributed { action, .. } => (
+            Code::Conflict,
+            Some(action.clone()),
+            Some(format!(
+                "`safepoint undo --dry-run {action}` shows all that would go; `safepoint undo {action}` takes it back"
+            )),
         ),
         StateError::OnlyObserved { newest, .. } => (
             Code::NotFound,
@@ -295,6 +303,13 @@ pub(super) fn explain(error: &StateError) -> Explanation {
             stopped(*ending).unwrap_or(Code::ProviderFailed),
             Some(format!("state:{key}")),
             Some(format!("run `{command}` by hand to see what is wrong")),
+        ),
+        StateError::Git(error) if matches!(**error, GitError::Foreign { .. }) => (
+            Code::GitFailed,
+            None,
+            hint(
+                "a person takes it for its own with the option `--accept-repository` of `init`; `--type file_backup` does without git",
+            ),
         ),
         StateError::Git(_) => (
             Code::GitFailed,

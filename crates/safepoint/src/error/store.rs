@@ -6,6 +6,9 @@ use safepoint_store::StoreError;
 use super::Explanation;
 
 pub(super) fn explain(error: &StoreError) -> Explanation {
+    if let StoreError::Full { place, disk, .. } = error {
+        return (Code::StoreFull, Some(place.clone()), Some(make_room(disk)));
+    }
     let (code, suggestion) = match error {
         StoreError::Location(_) => (
             Code::InvalidInput,
@@ -19,10 +22,7 @@ pub(super) fn explain(error: &StoreError) -> Explanation {
             Code::StoreReadOnly,
             "make it writable, or choose another store with `--store`",
         ),
-        StoreError::Full { .. } => (
-            Code::StoreFull,
-            "make room on that disk, then try again: nothing was half-written",
-        ),
+        StoreError::Full { .. } => (Code::StoreFull, "make room on that disk, then try again"),
         StoreError::Corrupted { .. } => (
             Code::StoreCorrupted,
             "restore the store from a backup; `safepoint trail verify` then tells whether it is whole",
@@ -89,4 +89,9 @@ pub(super) fn explain(error: &StoreError) -> Explanation {
         | StoreError::Seal(_) => None,
     };
     (code, location, Some(suggestion.to_owned()))
+}
+
+/// What to do about a file system that is full.
+pub(super) fn make_room(disk: &str) -> String {
+    format!("make room on {disk}, then try again: nothing was half-written")
 }

@@ -1,6 +1,6 @@
 //! Leave to make a change: it passes like any other action.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
@@ -17,6 +17,8 @@ pub(super) struct Asking<'a> {
     pub(super) change: ProposedChange<'a>,
     pub(super) proposal: &'a Proposal,
     pub(super) answer: RefCell<Option<Said>>,
+    /// Whether a program ran that no supervisor watched.
+    pub(super) is_unwatched: Cell<bool>,
 }
 
 /// What the passage said.
@@ -74,6 +76,8 @@ impl AskLeave for Asking<'_> {
             Some(Said::Leave(leave)) => {
                 let started = self.passage.start_for_change(leave, command)?;
                 let (child, supervisor) = started.into_parts();
+                let is_unwatched = self.is_unwatched.get() || supervisor.is_none();
+                self.is_unwatched.set(is_unwatched);
                 if let Some(supervisor) = supervisor {
                     crate::detach::keep(LeftRunning::Unrecorded(supervisor));
                 }
@@ -81,5 +85,9 @@ impl AskLeave for Asking<'_> {
             }
             _ => Err(std::io::Error::other("the change has no leave")),
         }
+    }
+
+    fn has_seen_writes(&self) -> bool {
+        !self.is_unwatched.get()
     }
 }

@@ -8,7 +8,7 @@ mod reply;
 mod step;
 mod way_back;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -208,6 +208,7 @@ fn change(
         change,
         proposal: &proposal,
         answer: RefCell::new(None),
+        is_unwatched: Cell::new(false),
     };
     let (recipients, identities) = keys(context, &steps, arguments.verify.is_some());
     let mutation = Mutation {
