@@ -17,6 +17,8 @@ use crate::scope::{Scope, unescape};
 use crate::snapshot::{Note, Origin, Record, SnapshotId};
 use crate::state::{State, Workspace};
 
+/// The way back from a going back that failed, as the log calls it.
+pub(crate) const BACK_OUT: &str = "back_out";
 /// So often a way back is tried while somebody goes on changing things.
 const MOST_TRIES: u32 = 5;
 
@@ -165,7 +167,7 @@ impl State {
         let back = Journal {
             verb: match journal.mutating {
                 Some(_) => TAKE_BACK,
-                None => "back_out",
+                None => BACK_OUT,
             }
             .to_owned(),
             restored_to: None,

@@ -57,6 +57,7 @@ use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, 
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
 use crate::{ContentId, StateError, checkpoint, linked, own, undo};
+pub(crate) use back::BACK_OUT;
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, Told, directory as journals};
 pub(crate) use outcome::restore_root_mode;
 pub use parts::PartChange;

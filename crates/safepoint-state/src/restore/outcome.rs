@@ -153,7 +153,7 @@ impl State {
             "undo" => Kind::fixed("undone"),
             "redo" => Kind::fixed("redone"),
             "take_back" => Kind::fixed("mutation_rolled_back"),
-            "back_out" => Kind::fixed("roll_back_failed"),
+            super::BACK_OUT => Kind::fixed("roll_back_failed"),
             "integrate" => Kind::fixed("work_brought"),
             _ => Kind::fixed("rolled_back"),
         };
