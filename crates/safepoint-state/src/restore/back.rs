@@ -43,7 +43,9 @@ impl State {
         let writer = objects.writer();
         let capture = {
             let sink = Sink::Store(&writer);
-            self.look(workspace, scope, objects, &sink, progress)?
+            let before = self.find(journal.before.as_str())?.record;
+            let held = [before.files, journal.record.files];
+            self.look_for(workspace, scope, objects, &held, &sink, progress)?
         };
         let reason = format!("found half-way: {}", journal.summary);
         let mut found = self.automatic(workspace, scope, &capture, reason)?;

@@ -24,6 +24,7 @@ mod empty;
 mod failure;
 mod hold_git;
 mod journal;
+mod look;
 mod onward;
 mod outcome;
 mod owner;
@@ -48,9 +49,9 @@ use safepoint_store::fault;
 use crate::bring::Incoming;
 use crate::capture::Capture;
 use crate::lock::Hold;
-use crate::objects::Objects;
 use crate::part::Part;
-use crate::scan::{self, MixedTrees, Progress, Request, Sink};
+use crate::path::{self, TreePath};
+use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
 use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
@@ -150,7 +151,8 @@ impl State {
         let fresh = Mutex::new(HashMap::new());
         let sink = Sink::Memory(&fresh);
         let scope = self.scope_of(goal)?;
-        let mut capture = self.look(workspace, &scope, &objects, &sink, progress)?;
+        let held = self.states_of(goal)?;
+        let mut capture = self.look_for(workspace, &scope, &objects, &held, &sink, progress)?;
         let unclosed = Unclosed::of(self, &workspace.root, goal, &scope, &capture)?;
         unclosed.foresee(&mut capture);
         let reader = objects.reader();
@@ -270,7 +272,8 @@ impl State {
         let writer = objects.writer();
         let capture = {
             let sink = Sink::Store(&writer);
-            let look = || self.look(workspace, &scope, &objects, &sink, progress);
+            let held = self.states_of(goal)?;
+            let look = || self.look_for(workspace, &scope, &objects, &held, &sink, progress);
             let capture = look()?;
             let found = Unclosed::of(self, &workspace.root, goal, &scope, &capture)?;
             let closed = found.with_root(unclosed.root());
@@ -434,28 +437,6 @@ impl State {
             }
             Goal::Brought(_) => Ok((Vec::new(), None)),
         }
-    }
-
-    /// Looks at what is there now.
-    pub(crate) fn look(
-        &self,
-        workspace: &Workspace,
-        scope: &Scope,
-        objects: &Objects,
-        sink: &Sink<'_>,
-        progress: &Progress,
-    ) -> Result<Capture, StateError> {
-        let validity = self.validity(workspace, objects)?;
-        let cache = self.cache(workspace, validity);
-        let request = Request {
-            workspace: &workspace.root,
-            scope,
-            rules: &workspace.rules,
-            cache: &cache,
-            clock: &*self.around.clock,
-            progress,
-        };
-        Capture::of(scan::scan(&request, sink)?, sink)
     }
 
     #[expect(

@@ -69,7 +69,8 @@ impl State {
         let scope = Scope::stored(&journal.scope)?;
         let fresh = Mutex::new(HashMap::new());
         let sink = Sink::Memory(&fresh);
-        let capture = self.look(workspace, &scope, objects, &sink, progress)?;
+        let held = [journal.record.files];
+        let capture = self.look_for(workspace, &scope, objects, &held, &sink, progress)?;
         let reader = objects.reader();
         let trees = MixedTrees {
             fresh: &fresh,
