@@ -292,7 +292,7 @@ impl State {
             present => (after, present),
         };
         let seen = present.as_ref().unwrap_or(&after);
-        let mut unheld = before.record.lapsed_until(&seen.record);
+        let mut unheld = before.record.lapsed_until(&seen.record, &objects.reader());
         let made = |change: &&Change| change.from.is_none();
         let made: Vec<&Change> = changes.iter().filter(made).collect();
         unheld.retain(|note| {

@@ -221,7 +221,7 @@ pub(crate) fn changes_by_action(
     after: &Snapshot,
 ) -> Result<Vec<Change>, StateError> {
     let mut changes = notable_changes(trees, before, after)?;
-    for mut change in before.record.sealed_changes(&after.record) {
+    for mut change in before.record.sealed_changes(&after.record, trees) {
         if change.to.is_none() {
             // What is no longer sensitive is captured as it is now.
             change.to = tree::find(trees, Some(&after.record.files), &change.path)?;

@@ -123,8 +123,9 @@ impl State {
                 Ok(_) | Err(_) => beside.push(part.subject.name()),
             }
         }
-        for (note, lapse) in secured.before.record.lapses_until(&now.record) {
-            if lapse == Lapse::Made && !is_cache(note) {
+        let before = &secured.before.record;
+        for (note, lapse) in before.lapses_until(&now.record, &objects.reader()) {
+            if matches!(lapse, Lapse::Made | Lapse::Hidden) && !is_cache(note) {
                 aftermath.not_restored.push(lapse.note(note));
             }
         }

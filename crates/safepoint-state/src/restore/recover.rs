@@ -377,8 +377,12 @@ impl State {
         let told = journal.errand.as_ref();
         let named = |told: &super::journal::Told| (told.action.clone(), told.decision.clone());
         let (name, decision) = told.map_or_else(|| ("batch".into(), "allow".into()), named);
-        let mut unheld = before.record.lapsed_until(&present.record);
-        unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
+        let mut unheld = before.record.lapsed_until(&present.record, &reader);
+        unheld.retain(|note| {
+            // What is held encrypted comes back, and is among the changes.
+            share.has_path(&crate::scope::unescape(&note.path))
+                && !before.record.holds_sealed(&note.path)
+        });
         let action = Action {
             id: journal.action.clone(),
             workspace: workspace.root.clone(),
