@@ -269,7 +269,24 @@ impl Record {
             .collect()
     }
 
-    /// The same, without what it holds encrypted and is there.
+    /// What it has in no tree and is gone or changed now, beside what tools build again.
+    pub(crate) fn losses(&self, root: &Path) -> Vec<Note> {
+        let lapses = self.lapses(root, &Scope::everything()).into_iter();
+        let lapses =
+            lapses.filter(|(note, lapse)| *lapse == Lapse::Gone || !crate::unheld::is_cache(note));
+        lapses
+            .map(|(note, lapse)| match self.holds_sealed(&note.path) {
+                true => Note {
+                    path: note.path.clone(),
+                    why: lapse.as_str().to_owned(),
+                },
+                false => lapse.note(note),
+            })
+            .collect()
+    }
+
+    /// What it left out in `scope` that is gone or changed now, without what it holds encrypted
+    /// and is there.
     pub(crate) fn lapsed(&self, root: &Path, scope: &Scope) -> Vec<Note> {
         let lapses = self.lapses(root, scope).into_iter();
         lapses
