@@ -417,7 +417,10 @@ impl State {
             Some(tree::Node::File { content, .. }) => Some(*content),
             _ => None,
         };
-        for change in changes.iter().filter(|it| it.path.ends_with(b".git/index")) {
+        for change in changes
+            .iter()
+            .filter(|it| crate::git_state::is_index(&it.path))
+        {
             if differ(content(&change.from), content(&change.to))? {
                 return Ok(true);
             }

@@ -13,7 +13,7 @@ use crate::snapshot::{Note, Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, ChangeKind};
 use crate::unheld::is_cache;
-use crate::{StateError, linked, record};
+use crate::{StateError, record};
 
 /// A change that was not made, or was taken back.
 #[derive(Clone, Debug)]
@@ -157,7 +157,7 @@ impl State {
     }
 }
 
-/// What differs that people care about, the git state of a linked work tree included.
+/// What differs that people care about, with what was done to repositories.
 pub(super) fn changes_between(
     objects: &Objects,
     before: &Snapshot,
@@ -165,8 +165,7 @@ pub(super) fn changes_between(
 ) -> Result<Vec<Change>, StateError> {
     let reader = objects.reader();
     let mut changes = record::notable_changes(&reader, before, after)?;
-    let (old, new) = (&before.record.linked, &after.record.linked);
-    changes.extend(linked::changes(&reader, old.as_ref(), new.as_ref())?);
+    record::add_repository_changes(&reader, before, after, &mut changes)?;
     Ok(changes)
 }
 

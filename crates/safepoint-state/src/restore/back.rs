@@ -219,7 +219,9 @@ impl State {
                         found: first.clone(),
                     });
                 }
-                Err(StateError::Changed { .. } | StateError::Torn { .. }) if tries > 0 => {
+                Err(
+                    StateError::Changed { .. } | StateError::Stale { .. } | StateError::Torn { .. },
+                ) if tries > 0 => {
                     super::salvage::salvage(&workspace.root, &objects.reader())?;
                 }
                 Err(error) => return Err(error),

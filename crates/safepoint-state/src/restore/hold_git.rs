@@ -69,11 +69,13 @@ pub(super) fn hold(
     changes: &[Change],
     timeout: Duration,
 ) -> Result<Held, StateError> {
-    // One that goes as a whole is not locked: the lock would keep it from going.
+    // One that goes as a whole, or becomes a file, is not locked: the lock would keep it from
+    // going.
     let goes = |directory: &[u8]| {
-        changes
-            .iter()
-            .any(|change| change.path == directory && change.to.is_none())
+        changes.iter().any(|change| {
+            let stays = change.to.as_ref().is_some_and(|to| to.subtree().is_some());
+            change.path == directory && !stays
+        })
     };
     let mut directories: Vec<&[u8]> = changes
         .iter()

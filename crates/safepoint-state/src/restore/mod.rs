@@ -36,6 +36,7 @@ mod remains;
 mod salvage;
 mod secrets;
 mod shelf;
+mod spare;
 mod stage;
 mod unclose;
 mod write;
@@ -57,16 +58,17 @@ use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
-use crate::{ContentId, StateError, checkpoint, linked, own, undo};
+use crate::{ContentId, StateError, checkpoint, git_state, linked, own, undo};
 pub(crate) use back::BACK_OUT;
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, Told, directory as journals};
 pub(crate) use outcome::restore_root_mode;
 pub use parts::PartChange;
-pub(crate) use plan::{ContentOf, Plan, identical, renumber, spare};
+pub(crate) use plan::{ContentOf, Plan, identical, renumber};
 pub(crate) use put::{put_files, put_new_files};
 pub use recover::{End, Recovered, Remedy, Unfinished, is_unfinished};
 pub(crate) use secrets::bring_back as bring_secrets_back;
 pub(crate) use shelf::{file as stash_file, newest as newest_stash, with_what_was_taken};
+pub(crate) use spare::spare;
 use unclose::Unclosed;
 pub(crate) use unclose::open_root;
 
@@ -411,7 +413,10 @@ impl State {
         match goal {
             Goal::Snapshot {
                 snapshot, scope, ..
-            } => Ok(Scope::stored(&snapshot.record.scope)?.narrowed(scope)),
+            } => {
+                refuse_part_of_repository(scope)?;
+                Ok(Scope::stored(&snapshot.record.scope)?.narrowed(scope))
+            }
             Goal::Without { action, .. } => {
                 let before = self.find(action.before.as_str())?;
                 let after = self.find(action.after.as_str())?;
@@ -537,6 +542,21 @@ pub fn automatic_expiry(now: Timestamp) -> Expiry {
     let life: Option<Span> = AUTOMATIC_LIFE.parse().ok();
     life.and_then(|life| life.after(now))
         .map_or(Expiry::Never, Expiry::At)
+}
+
+/// Refuses to bring back a part of a repository: what it says would no longer fit together.
+fn refuse_part_of_repository(scope: &Scope) -> Result<(), StateError> {
+    let is_part = |path: &&TreePath| git_state::inside(path).is_some_and(|it| !it.is_empty());
+    match scope.paths().find(is_part) {
+        None => Ok(()),
+        Some(path) => Err(StateError::BadScope {
+            scope: path::display(path),
+            why: format!(
+                "it is a part of a repository, which goes back as a whole: name `{}`",
+                path::display(git_state::directory(path).unwrap_or(path))
+            ),
+        }),
+    }
 }
 
 /// The mode that the workspace itself gets; `None` where it keeps the one it has.

@@ -305,7 +305,8 @@ impl Walk<'_> {
             self.closed_git_directory(path, item);
             return Ok(true);
         }
-        if item.name == b".git" && inside("HEAD") {
+        // Whatever it holds: one that is damaged goes back as what it was.
+        if item.name == b".git" {
             if cover == Cover::Everything {
                 self.git_directory(handle, path, item)?;
             }
