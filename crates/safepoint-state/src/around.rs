@@ -292,7 +292,7 @@ impl State {
             present => (after, present),
         };
         let seen = present.as_ref().unwrap_or(&after);
-        let mut unheld = before.record.lapsed_until(&seen.record);
+        let mut unheld = before.record.lapsed_until(&seen.record, &objects.reader());
         let made = |change: &&Change| change.from.is_none();
         let made: Vec<&Change> = changes.iter().filter(made).collect();
         unheld.retain(|note| {
@@ -417,7 +417,10 @@ impl State {
             Some(tree::Node::File { content, .. }) => Some(*content),
             _ => None,
         };
-        for change in changes.iter().filter(|it| it.path.ends_with(b".git/index")) {
+        for change in changes
+            .iter()
+            .filter(|it| crate::git_state::is_index(&it.path))
+        {
             if differ(content(&change.from), content(&change.to))? {
                 return Ok(true);
             }

@@ -7,7 +7,7 @@ use crate::objects::{Objects, Writer};
 use crate::omitted::{self, OmittedMark};
 use crate::path::{self, TreePath};
 use crate::scan::cache::{Cache, Validity};
-use crate::scan::{self, Known, Omitted, Progress, Request, Scan, Sink};
+use crate::scan::{self, Held, Known, Omitted, Progress, Request, Scan, Sink};
 use crate::scope::Scope;
 use crate::snapshot::Note;
 use crate::state::{State, Workspace};
@@ -154,6 +154,7 @@ impl State {
         let sink = Sink::Store(writer);
         let none = Cache::default();
         let mut request = Request {
+            held: Held::default(),
             workspace: &workspace.root,
             scope,
             rules: &workspace.rules,

@@ -11,7 +11,7 @@ use crate::linked::{self, LinkedGit};
 use crate::lock::Hold;
 use crate::objects::Objects;
 use crate::path;
-use crate::record::{changes_by_action, forget_omitted, notable_changes};
+use crate::record::{changes_by_action, forget_omitted, notable_changes, observed_changes};
 use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::{Cover, Scope};
 use crate::snapshot::{Action, Record, Selection, Snapshot};
@@ -134,7 +134,7 @@ impl State {
         after: &Snapshot,
     ) -> Result<Vec<Change>, StateError> {
         match action.is_observed() {
-            true => self.changes_between(before, after),
+            true => observed_changes(&self.objects()?.reader(), before, after),
             false => changes_by_action(&self.objects()?.reader(), before, after),
         }
     }

@@ -94,6 +94,12 @@ pub enum StateError {
         /// Which.
         path: PathBuf,
     },
+    /// Something is not what a plan saw. Nothing was touched.
+    #[error("`{}` is not what it was when the change was planned, and nothing was touched", path.display())]
+    Stale {
+        /// Which.
+        path: PathBuf,
+    },
     /// Somebody changed what was about to be replaced. What had been done was taken back.
     #[error(
         "{} changed by somebody else meanwhile: what had been done was taken back, and that change was kept",

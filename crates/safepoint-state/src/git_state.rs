@@ -6,7 +6,7 @@
 //! where people put things.
 
 use crate::path;
-use crate::tree::{Entry, Node, same_content};
+use crate::tree::{Change, ChangeKind, Entry, Node, same_content};
 
 /// Where inside its git directory a path lies; `None` outside of one.
 pub(crate) fn inside(path: &[u8]) -> Option<&[u8]> {
@@ -61,9 +61,15 @@ fn innermost(inside: &[u8]) -> &[u8] {
     }
 }
 
+/// Where a repository says in which others git looks for objects.
+const ALTERNATES: [&[u8]; 2] = [b"objects/info/alternates", b"objects/info/http-alternates"];
+
 /// Whether a path holds objects, which are only ever added.
 pub(crate) fn is_object(path: &[u8]) -> bool {
-    inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"objects"))
+    inside(path).is_some_and(|inside| {
+        let inner = innermost(inside);
+        path::is_within(inner, b"objects") && !ALTERNATES.contains(&inner)
+    })
 }
 
 /// The paths of objects that a change of a repository lost or damaged, and of what it knew of
@@ -155,6 +161,22 @@ pub(crate) fn shelf(path: &[u8]) -> Option<&[u8]> {
         .and_then(|end| path.get(..end))
 }
 
+/// Whether a path is one where a repository keeps its references in tables (`reftable`).
+pub(crate) fn is_reference_table(path: &[u8]) -> bool {
+    inside(path).is_some_and(|inside| path::is_within(innermost(inside), b"reftable"))
+}
+
+/// Whether a path is the list of those tables, which changes with every reference. Those of
+/// checkpoints are among them, so that it changes is notable only of somebody's doing.
+pub(crate) fn is_reference_list(path: &[u8]) -> bool {
+    inside(path).is_some_and(|inside| innermost(inside) == b"reftable/tables.list")
+}
+
+/// Whether a path is the index of a repository.
+pub(crate) fn is_index(path: &[u8]) -> bool {
+    inside(path).is_some_and(|inside| innermost(inside) == b"index")
+}
+
 /// Whether a path is the list of stashes, or the reference to the newest of them.
 pub(crate) fn is_stash(path: &[u8]) -> bool {
     is_stash_list(path) || inside(path).is_some_and(|inside| innermost(inside) == b"refs/stash")
@@ -164,6 +186,22 @@ pub(crate) fn is_stash(path: &[u8]) -> bool {
 /// asked for are put on it, too.
 pub(crate) fn is_stash_list(path: &[u8]) -> bool {
     inside(path).is_some_and(|inside| innermost(inside) == b"logs/refs/stash")
+}
+
+/// The references to the newest entries of lists of stashes that a change took away while the
+/// lists, and what is packed beside them, stayed as they were.
+pub(crate) fn lost_stash_references(changes: &[Change]) -> impl Iterator<Item = &Change> {
+    let is_alone = |change: &&Change| {
+        let mut others = changes.iter().filter(|other| other.path != change.path);
+        !others.any(|other| {
+            other.kind() != ChangeKind::Time && shelf(&other.path) == shelf(&change.path)
+        })
+    };
+    changes
+        .iter()
+        .filter(|change| is_stash(&change.path) && !is_stash_list(&change.path))
+        .filter(|change| change.from.is_some() && change.kind() != ChangeKind::Time)
+        .filter(is_alone)
 }
 
 /// Whether a path is a reference of a checkpoint, or holds such references. They are made after
@@ -189,7 +227,9 @@ pub(crate) fn is_notable(path: &[u8]) -> bool {
     let inside = innermost(inside);
     matches!(
         inside,
-        b"HEAD"
+        // The git directory itself, and what none can do without.
+        b"" | b"objects" | b"refs"
+            | b"HEAD"
             | b"packed-refs"
             | b"MERGE_HEAD"
             | b"CHERRY_PICK_HEAD"
@@ -198,7 +238,8 @@ pub(crate) fn is_notable(path: &[u8]) -> bool {
             | b"config.worktree"
             | b"commondir"
             | b"gitdir"
-    ) || is_hook(inside)
+    ) || ALTERNATES.contains(&inside)
+        || is_hook(inside)
         // `info/refs` is a list that git makes for others.
         || path::is_within(inside, b"info") && inside != b"info" && inside != b"info/refs"
         || path::is_within(inside, b"refs/heads") && inside != b"refs/heads"
@@ -228,6 +269,9 @@ mod tests {
         assert!(is_object(b".git/objects/ab/cdef"));
         assert!(is_object(b".git/modules/lib/x/objects/pack/p.pack"));
         assert!(!is_object(b".git/refs/heads/objects"));
+        assert!(is_object(b".git/objects/info/packs"));
+        assert!(!is_object(b".git/objects/info/alternates"));
+        assert!(is_notable(b".git/modules/a/objects/info/alternates"));
         assert_eq!(shelf(b".git/logs/refs/stash"), Some(&b".git/"[..]));
         assert_eq!(
             shelf(b".git/modules/a/refs/stash"),
@@ -248,6 +292,11 @@ mod tests {
             b".git/refs/safepoint/checkpoints/chk_1"
         ));
         assert!(!is_checkpoint_reference(b".git/refs/heads/safepoint"));
+        assert!(is_reference_table(b".git/reftable/1.ref"));
+        assert!(is_reference_list(b".git/modules/a/reftable/tables.list"));
+        assert!(!is_reference_list(b".git/refs/heads/reftable/tables.list"));
+        assert!(is_index(b".git/index") && is_index(b".git/modules/a/index"));
+        assert!(!is_index(b".git/refs/heads/index") && !is_index(b"index"));
         assert!(is_notable(b".git/refs/heads/main") && !is_notable(b".git/index"));
         for path in [
             "hooks/post-commit",

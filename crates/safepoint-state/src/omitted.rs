@@ -19,7 +19,7 @@ use crate::scan::stat::Found;
 use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Action, Note, Record};
 use crate::state::State;
-use crate::tree::Change;
+use crate::tree::{self, Change, Trees};
 use crate::{ContentId, StateError, left_out, snapshot};
 
 /// So many directories inside one that is left out are listed.
@@ -48,6 +48,8 @@ pub(crate) enum Lapse {
     Gone,
     Changed,
     Made,
+    /// It was captured before, and is left out now.
+    Hidden,
     Closed,
 }
 
@@ -55,12 +57,15 @@ pub(crate) enum Lapse {
 const NOT_HELD: &str = "; no checkpoint holds it: ";
 
 impl Lapse {
-    /// What became of one that was not left out before. One that may not be read may have been
-    /// there all the time.
-    fn of_new(note: &Note) -> Self {
-        match note.why == left_out::UNREADABLE {
-            true => Self::Closed,
-            false => Self::Made,
+    /// What became of one that was not left out in `before`. One that may not be read may have
+    /// been there all the time.
+    fn of_new(note: &Note, before: &Record, trees: &dyn Trees) -> Self {
+        if note.why == left_out::UNREADABLE {
+            return Self::Closed;
+        }
+        match tree::find(trees, Some(&before.files), &unescape(&note.path)) {
+            Ok(Some(_)) => Self::Hidden,
+            Ok(None) | Err(_) => Self::Made,
         }
     }
 
@@ -69,6 +74,7 @@ impl Lapse {
             Self::Gone => "it is gone",
             Self::Changed => "it has changed",
             Self::Made => "it is new, and stays",
+            Self::Hidden => "it was captured before, and stays as it is now",
             Self::Closed => "it was closed, and what is in it now is not known",
         }
     }
@@ -91,12 +97,15 @@ pub(crate) fn is_lost(told: &Note) -> bool {
         path: told.path.clone(),
         why: why.to_owned(),
     };
-    what == Lapse::Gone.as_str() || !crate::unheld::is_cache(&note)
+    what == Lapse::Gone.as_str()
+        || what == Lapse::Hidden.as_str()
+        || !crate::unheld::is_cache(&note)
 }
 
 /// What is left out now and was not there when a state was captured: it stays.
 pub(crate) fn made_since<'n>(
     then: &Record,
+    trees: &dyn Trees,
     now: impl Iterator<Item = &'n Note>,
     scope: &Scope,
 ) -> Vec<Note> {
@@ -108,7 +117,11 @@ pub(crate) fn made_since<'n>(
             && !crate::unheld::is_cache(note)
     };
     now.filter(is_new)
-        .map(|note| Lapse::Made.note(note))
+        .map(|note| match Lapse::of_new(note, then, trees) {
+            // What is in it stays, whatever may be read of it.
+            Lapse::Closed => Lapse::Made.note(note),
+            lapse => lapse.note(note),
+        })
         .collect()
 }
 
@@ -256,7 +269,24 @@ impl Record {
             .collect()
     }
 
-    /// The same, without what it holds encrypted and is there.
+    /// What it has in no tree and is gone or changed now, beside what tools build again.
+    pub(crate) fn losses(&self, root: &Path) -> Vec<Note> {
+        let lapses = self.lapses(root, &Scope::everything()).into_iter();
+        let lapses =
+            lapses.filter(|(note, lapse)| *lapse == Lapse::Gone || !crate::unheld::is_cache(note));
+        lapses
+            .map(|(note, lapse)| match self.holds_sealed(&note.path) {
+                true => Note {
+                    path: note.path.clone(),
+                    why: lapse.as_str().to_owned(),
+                },
+                false => lapse.note(note),
+            })
+            .collect()
+    }
+
+    /// What it left out in `scope` that is gone or changed now, without what it holds encrypted
+    /// and is there.
     pub(crate) fn lapsed(&self, root: &Path, scope: &Scope) -> Vec<Note> {
         let lapses = self.lapses(root, scope).into_iter();
         lapses
@@ -288,21 +318,21 @@ impl Record {
     }
 
     /// What this left out that is gone, changed or new in `after`.
-    pub(crate) fn lapsed_until(&self, after: &Self) -> Vec<Note> {
-        let lapses = self.lapses_until(after).into_iter();
+    pub(crate) fn lapsed_until(&self, after: &Self, trees: &dyn Trees) -> Vec<Note> {
+        let lapses = self.lapses_until(after, trees).into_iter();
         lapses.map(|(note, lapse)| lapse.note(note)).collect()
     }
 
     /// What this holds encrypted and is gone or changed in `after`. Nothing tells of its content.
-    pub(crate) fn sealed_changes(&self, after: &Self) -> Vec<Change> {
-        let lapses = self.lapses_until(after).into_iter();
+    pub(crate) fn sealed_changes(&self, after: &Self, trees: &dyn Trees) -> Vec<Change> {
+        let lapses = self.lapses_until(after, trees).into_iter();
         let lapses = lapses.filter_map(|(note, lapse)| {
             let sealed = self.sealed.iter().find(|sealed| sealed.path == note.path)?;
             let path = unescape(&sealed.path);
             let is_there = match lapse {
                 Lapse::Gone => false,
                 Lapse::Changed => true,
-                Lapse::Made | Lapse::Closed => return None,
+                Lapse::Made | Lapse::Hidden | Lapse::Closed => return None,
             };
             let entry = |content: &[u8]| sealed.entry(&path, ContentId::of(content));
             Some(Change {
@@ -332,7 +362,11 @@ impl Record {
     }
 
     /// The same, told apart.
-    pub(crate) fn lapses_until<'r>(&'r self, after: &'r Self) -> Vec<(&'r Note, Lapse)> {
+    pub(crate) fn lapses_until<'r>(
+        &'r self,
+        after: &'r Self,
+        trees: &dyn Trees,
+    ) -> Vec<(&'r Note, Lapse)> {
         let (before, later) = (self.omitted(), after.omitted());
         let mut told = Vec::new();
         for (path, note) in &before {
@@ -343,7 +377,7 @@ impl Record {
             }
         }
         let new = later.iter().filter(|(path, _)| !before.contains_key(*path));
-        told.extend(new.map(|(_, note)| (*note, Lapse::of_new(note))));
+        told.extend(new.map(|(_, note)| (*note, Lapse::of_new(note, self, trees))));
         told
     }
 }
@@ -362,7 +396,13 @@ impl State {
         let (then, later) = (before.omitted(), after.omitted());
         let mut told = Vec::new();
         let mut known = BTreeSet::new();
-        for candidate in said.unheld.iter().chain(&before.lapsed_until(&after)) {
+        let objects = self.objects()?;
+        let trees = objects.reader();
+        for candidate in said
+            .unheld
+            .iter()
+            .chain(&before.lapsed_until(&after, &trees))
+        {
             if !known.insert(candidate.path.clone()) {
                 continue;
             }
@@ -374,9 +414,9 @@ impl State {
                 Some(_) => {}
                 None if NearPath::exists(&full) => {
                     let note = later.get(candidate.path.as_str());
-                    told.push(
-                        note.map_or(candidate.clone(), |note| Lapse::of_new(note).note(note)),
-                    );
+                    told.push(note.map_or(candidate.clone(), |note| {
+                        Lapse::of_new(note, &before, &trees).note(note)
+                    }));
                 }
                 None => {}
             }

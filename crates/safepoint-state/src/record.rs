@@ -9,7 +9,10 @@ use serde_json::json;
 
 use crate::StateError;
 use crate::around::Share;
-use crate::git_state::{is_stash_list, lost_objects};
+use crate::git::index;
+use crate::git_state::{
+    is_index, is_reference_list, is_stash_list, lost_objects, lost_stash_references,
+};
 use crate::identity::Marks;
 use crate::objects::Reader;
 use crate::part::{self, WantedPart};
@@ -55,7 +58,7 @@ impl State {
             }
         };
         let snapshot = own.as_ref().unwrap_or(snapshot);
-        let changes = match notable_changes(trees, before, snapshot) {
+        let changes = match observed_changes(trees, before, snapshot) {
             // That an old checkpoint is damaged must not keep a new one from being made.
             Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(None),
             other => other?,
@@ -206,9 +209,27 @@ pub(crate) fn notable_changes(
     }
     if let (Some(before), Some(after)) = (&before.record.git, &after.record.git) {
         let git = tree::changes(trees, Some(before), Some(after), &scope)?;
-        changes.extend(git.into_iter().filter(|change| {
+        let git = git.into_iter().filter(|change| {
             change.kind() != tree::ChangeKind::Time && crate::git_state::is_notable(&change.path)
-        }));
+        });
+        tree::add_git(&mut changes, git);
+    }
+    Ok(changes)
+}
+
+/// The same, with what the first holds encrypted and is gone or changed in the second.
+pub(crate) fn observed_changes(
+    trees: &dyn Trees,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Vec<Change>, StateError> {
+    let mut changes = notable_changes(trees, before, after)?;
+    for mut change in before.record.sealed_changes(&after.record, trees) {
+        if change.to.is_none() {
+            // What is no longer sensitive is captured as it is now.
+            change.to = tree::find(trees, Some(&after.record.files), &change.path)?;
+        }
+        changes.push(change);
     }
     Ok(changes)
 }
@@ -220,14 +241,20 @@ pub(crate) fn changes_by_action(
     before: &Snapshot,
     after: &Snapshot,
 ) -> Result<Vec<Change>, StateError> {
-    let mut changes = notable_changes(trees, before, after)?;
-    for mut change in before.record.sealed_changes(&after.record) {
-        if change.to.is_none() {
-            // What is no longer sensitive is captured as it is now.
-            change.to = tree::find(trees, Some(&after.record.files), &change.path)?;
-        }
-        changes.push(change);
-    }
+    let mut changes = observed_changes(trees, before, after)?;
+    add_repository_changes(trees, before, after, &mut changes)?;
+    Ok(changes)
+}
+
+/// Adds what was done to repositories that is notable only of somebody's doing: what a linked work
+/// tree has in its own git directory, and what is gone of stashes and objects. Takes out branches
+/// that other work trees have checked out.
+pub(crate) fn add_repository_changes(
+    trees: &Reader<'_>,
+    before: &Snapshot,
+    after: &Snapshot,
+    changes: &mut Vec<Change>,
+) -> Result<(), StateError> {
     let (old, new) = (&before.record.linked, &after.record.linked);
     changes.extend(crate::linked::changes(trees, old.as_ref(), new.as_ref())?);
     if let (Some(old), Some(new)) = (&before.record.git, &after.record.git) {
@@ -245,19 +272,40 @@ pub(crate) fn changes_by_action(
             let others = WorkTrees::of(&git, trees, state, around, &content)?;
             changes.retain(|change| !others.has_branch(&change.path));
         }
+        for change in git.iter().filter(|change| is_index(&change.path)) {
+            if is_lost_index(trees, change)? {
+                changes.push(change.clone());
+            }
+        }
         let lost: BTreeSet<TreePath> = lost_objects(
             git.iter()
                 .map(|it| (it.path.as_slice(), it.from.as_ref(), it.to.as_ref())),
         )
         .into_iter()
         .map(<[u8]>::to_vec)
+        .chain(lost_stash_references(&git).map(|change| change.path.clone()))
         .collect();
         changes.extend(git.into_iter().filter(|change| {
-            change.kind() != tree::ChangeKind::Time && is_stash_list(&change.path)
-                || lost.contains(&change.path)
+            let is_list = is_stash_list(&change.path) || is_reference_list(&change.path);
+            change.kind() != tree::ChangeKind::Time && is_list || lost.contains(&change.path)
         }));
     }
-    Ok(changes)
+    Ok(())
+}
+
+/// Whether an index went, or became something that git cannot read.
+fn is_lost_index(trees: &Reader<'_>, change: &Change) -> Result<bool, StateError> {
+    let is_whole = |side: &Option<Entry>| match side.as_ref().map(|entry| &entry.node) {
+        Some(Node::File { content, .. }) => {
+            Ok::<_, StateError>(index::staged(&trees.read(*content)?).is_some())
+        }
+        _ => Ok(false),
+    };
+    Ok(
+        change.kind() != tree::ChangeKind::Time
+            && is_whole(&change.from)?
+            && !is_whole(&change.to)?,
+    )
 }
 
 /// Takes out what one of the two did not capture: that it is not there says nothing.

@@ -5,23 +5,23 @@
 //! was; where something has, the three states are merged line by line. What
 //! cannot be merged is a conflict, and then nothing at all is done.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod repository;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use safepoint_model::Timestamp;
 use safepoint_store::regular;
 
 use crate::capture::Capture;
-use crate::git::index;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
-use crate::restore::{Plan, newest_stash, renumber, spare, stash_file, with_what_was_taken};
+use crate::restore::{Plan, renumber};
 use crate::scan::Sink;
 use crate::scope::{Cover, Scope};
 use crate::snapshot::{Note, Record};
 use crate::text::{self, Conflict, Merge};
 use crate::tree::{self, Change, ChangeKind, Entry, Moment, Node, Trees, same_content};
-use crate::work_trees::WorkTrees;
 use crate::{ContentId, StateError, git_state};
 
 /// A file in which a change cannot be taken out, because a later one stands on it.
@@ -49,6 +49,8 @@ pub(crate) struct Left {
     pub(crate) is_index_kept: bool,
     /// Whether anything of that is there still.
     pub(crate) is_any: bool,
+    /// What was to become something else in a repository, and cannot.
+    pub(crate) staying: Vec<Note>,
     /// What it changed that is gone altogether since.
     pub(crate) gone: Vec<TreePath>,
 }
@@ -159,6 +161,8 @@ impl Undoing<'_> {
                 why: "what is staged stays: it has changed since".to_owned(),
             });
         }
+        plan.incomplete |= !left.staying.is_empty();
+        plan.unrestored.append(&mut left.staying);
         plan.left = left;
         Ok(plan)
     }
@@ -357,184 +361,6 @@ impl Undoing<'_> {
         }
         Ok(())
     }
-
-    /// The git state that the action changed, where it has not moved on since.
-    fn git(
-        &self,
-        before: &Record,
-        after: &Record,
-        sink: &Sink<'_>,
-        conflicts: &mut Vec<FileConflict>,
-        left: &mut Left,
-    ) -> Result<Vec<Change>, StateError> {
-        let (Some(before), Some(after), Some(now)) = (&before.git, &after.git, &self.present.git)
-        else {
-            return Ok(Vec::new());
-        };
-        let mut undone = tree::changes(self.trees, Some(after), Some(before), self.scope)?;
-        let around = (self.workspace, self.present.scan.left_out.as_slice());
-        let content = |path: &[u8], entry: &Entry| self.present_content(path, entry);
-        let others = WorkTrees::of(&undone, self.trees, now, around, &content)?;
-        // A branch that another work tree has checked out is moved by that one.
-        undone.retain(|change| !others.has_branch(&change.path));
-        let (stashes, undone): (Vec<Change>, Vec<Change>) = undone
-            .into_iter()
-            .partition(|change| git_state::is_stash(&change.path));
-        let moved = undone
-            .iter()
-            .any(|change| change.kind() != ChangeKind::Time && git_state::is_notable(&change.path));
-        let lost: BTreeSet<TreePath> = git_state::lost_objects(
-            undone
-                .iter()
-                .map(|it| (it.path.as_slice(), it.to.as_ref(), it.from.as_ref())),
-        )
-        .into_iter()
-        .map(<[u8]>::to_vec)
-        .collect();
-        left.was_any |= moved || !lost.is_empty();
-        let mut untouched = true;
-        for change in &undone {
-            let present = tree::find(self.trees, Some(now), &change.path)?;
-            untouched &= self.is_as_left(change, &present)?;
-        }
-        let mut made = HashMap::new();
-        let mut wanted = self.stashes(&stashes, now, &mut made, left, sink)?;
-        let stashed = !wanted.is_empty();
-        for change in undone {
-            // Nothing but the index and what git keeps for itself goes back only as long as it
-            // is exactly what the action left; what a stash consists of is needed in any case.
-            let needed =
-                stashed && git_state::is_object(&change.path) || lost.contains(&change.path);
-            let present = tree::find(self.trees, Some(now), &change.path)?;
-            if !moved && !untouched && !needed {
-                left.is_index_kept |= is_index(&change.path)
-                    && !self.stages_the_same(&change.path, &change.from, &change.to)?
-                    && !self.stages_the_same(&change.path, &present, &change.to)?;
-                continue;
-            }
-            if same(&present, &change.to) {
-                continue;
-            }
-            let untouched = self.is_as_left(&change, &present)?;
-            if !untouched && git_state::is_notable(&change.path) {
-                conflicts.push(FileConflict {
-                    path: change.path.clone(),
-                    why: "the repository has moved on since".to_owned(),
-                    hunks: Vec::new(),
-                    ours: None,
-                    below: None,
-                });
-            }
-            // The index goes with `HEAD`, even when git has refreshed it.
-            if untouched || change.path.ends_with(b".git/index") {
-                wanted.push(Change {
-                    from: present,
-                    ..change
-                });
-            }
-        }
-        let content = |path: &[u8], entry: &Entry| match &entry.node {
-            Node::File { content, .. } if made.contains_key(content) => {
-                Ok(made.get(content).cloned().unwrap_or_default())
-            }
-            _ => self.present_content(path, entry),
-        };
-        spare(wanted, self.trees, now, &others, &content, sink)
-    }
-
-    /// Whether something in a repository is as an action left it. Git writes times into its
-    /// index whenever it looks at the files.
-    fn is_as_left(&self, change: &Change, present: &Option<Entry>) -> Result<bool, StateError> {
-        Ok(same(present, &change.from)
-            || is_index(&change.path)
-                && self.stages_the_same(&change.path, present, &change.from)?)
-    }
-
-    /// Whether two indexes stage the same.
-    fn stages_the_same(
-        &self,
-        path: &[u8],
-        one: &Option<Entry>,
-        other: &Option<Entry>,
-    ) -> Result<bool, StateError> {
-        let (Some(one), Some(other)) = (one, other) else {
-            return Ok(one.is_none() && other.is_none());
-        };
-        if same_content(&one.node, &other.node) {
-            return Ok(true);
-        }
-        let read = |entry: &Entry| self.present_content(path, entry);
-        let (one, other) = (index::staged(&read(one)?), index::staged(&read(other)?));
-        Ok(one.is_some() && one == other)
-    }
-
-    /// The lists of stashes, with what the action took from them. What it added stays: nothing
-    /// is ever taken from such a list, and what came later on it is no obstacle.
-    fn stashes(
-        &self,
-        undone: &[Change],
-        now: &tree::Subtree,
-        made: &mut HashMap<ContentId, Vec<u8>>,
-        left: &mut Left,
-        sink: &Sink<'_>,
-    ) -> Result<Vec<Change>, StateError> {
-        let mut wanted = Vec::new();
-        for change in undone {
-            let Some(before) = change
-                .to
-                .as_ref()
-                .filter(|_| git_state::is_stash_list(&change.path))
-            else {
-                continue;
-            };
-            let stored = |side: &Option<Entry>| match side {
-                Some(entry) => self.content(entry),
-                None => Ok(Vec::new()),
-            };
-            let (was, became) = (self.content(before)?, stored(&change.from)?);
-            left.was_any |= with_what_was_taken(&was, &became, &became).is_some();
-            let present = tree::find(self.trees, Some(now), &change.path)?;
-            let there = match &present {
-                Some(entry) => self.present_content(&change.path, entry)?,
-                None => Vec::new(),
-            };
-            let Some(list) = with_what_was_taken(&was, &became, &there) else {
-                continue;
-            };
-            // Where the whole repository comes back, nothing else brings the reference to the
-            // newest entry.
-            if let Some(reference) = undone.iter().find(|other| {
-                git_state::shelf(&other.path) == git_state::shelf(&change.path)
-                    && !git_state::is_stash_list(&other.path)
-                    && other.from.is_none()
-            }) && let Some(like) = &reference.to
-                && tree::find(self.trees, Some(now), &reference.path)?.is_none()
-            {
-                let tip = newest_stash(&list);
-                let entry = stash_file(like, &tip);
-                sink.content(ContentId::of(&tip), tip)?;
-                wanted.push(Change {
-                    to: Some(entry),
-                    ..reference.clone()
-                });
-            }
-            let entry = stash_file(before, &list);
-            sink.content(ContentId::of(&list), list.clone())?;
-            made.insert(ContentId::of(&list), list);
-            wanted.push(Change {
-                path: change.path.clone(),
-                from: present,
-                to: Some(entry),
-                relinked: false,
-            });
-        }
-        Ok(wanted)
-    }
-}
-
-/// Whether a path is the index of a repository.
-fn is_index(path: &[u8]) -> bool {
-    path.ends_with(b".git/index")
 }
 
 /// What was found where an action had changed something.
@@ -552,6 +378,7 @@ fn is_felt(change: &Change) -> bool {
     if git_state::inside(&change.path).is_some() {
         let known = git_state::is_notable(&change.path)
             || git_state::is_stash(&change.path)
+            || git_state::is_reference_table(&change.path)
             || (git_state::is_object(&change.path)
                 || git_state::is_of_other_work_trees(&change.path))
                 && change.to.is_some();

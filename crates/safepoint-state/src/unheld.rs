@@ -35,6 +35,12 @@ impl Record {
         secrets.chain(&self.left_out).cloned().collect()
     }
 
+    /// Whether it holds a sensitive file at a path, or below it, encrypted.
+    pub fn seals(&self, path: &[u8]) -> bool {
+        let mut sealed = self.sealed.iter();
+        sealed.any(|it| path::is_within(&unescape(&it.path), path))
+    }
+
     /// Why it does not hold what is at a path, if it was left out.
     pub fn note_of(&self, path: &[u8]) -> Option<Note> {
         let at = |note: &Note| path::is_within(path, &unescape(&note.path));

@@ -483,3 +483,34 @@ fn writer_alone(original: &str) -> (TestEnv, String, Still) {
     write!(file, "{}", answer.reply).unwrap();
     (env, id, still)
 }
+
+#[test]
+fn st_32_what_the_check_of_a_killed_change_took_is_told_with_the_way_to_bring_it_back() {
+    let env = env();
+    env.write("project/a", "a\n");
+    env.write("project/.env", "PASSWORD=secret\n");
+    let operation = json!({ "type": "append", "content": "more\n" }).to_string();
+    let change = [
+        "mutate",
+        "a",
+        "--auto-checkpoint",
+        "--operation",
+        &operation,
+    ];
+    let check = ["--verify", "rm -f .env"];
+    let mut command = env.command(&[&change[..], &check].concat());
+    command.env("SAFEPOINT_FAULT", "mutate.checked");
+    assert_eq!(command.output().unwrap().status.signal(), Some(9));
+    let run = env.run(&["gc"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("`.env` is not as it was"), "{run:?}");
+    let told = "`safepoint rollback ";
+    let line = run.stderr.split(told).nth(1).unwrap();
+    let words: Vec<&str> = line.split('`').next().unwrap().split(' ').collect();
+    let back = env.run(&[&["rollback"], words.as_slice()].concat());
+    assert_eq!(back.code, 0, "{back:?}");
+    let back = fs::read_to_string(env.project().join(".env"));
+    assert_eq!(back.unwrap(), "PASSWORD=secret\n");
+    let kept = fs::read_to_string(env.project().join("a")).unwrap();
+    assert_eq!(kept, "a\n");
+}

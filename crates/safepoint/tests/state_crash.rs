@@ -519,3 +519,31 @@ fn st_32_what_only_reads_leaves_it_and_says_what_finishes_it() {
     let found = differences(&scene.then, &look(&scene.env));
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+#[test]
+fn st_35_plain_undo_takes_back_the_action_of_which_an_undo_was_cut_off_and_put_back() {
+    let scene = Scene::new();
+    let env = &scene.env;
+    let lines = |first: &str, last: &str| format!("{first}\n2\n3\n4\n5\n6\n7\n{last}\n");
+    env.write("project/lines", &lines("1", "8"));
+    let script = "for n in 1 2 3 4; do echo made >made$n; done; sed -i 's/^1$/agent/' lines\n";
+    env.write("project/act.sh", script);
+    let acted = env.run(&["exec", "--no-tui", "--", "sh", "act.sh"]);
+    assert_eq!(acted.code, 0, "{acted:?}");
+    assert!(scene.killed("restore.step:3", &["undo"]));
+    assert!(!env.project().join("made4").exists());
+    // A person works on in a file that the undo had not come to: it is put back.
+    env.write("project/lines", &lines("agent", "person"));
+    let run = env.run(RECOVERING);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(env.project().join("made4").exists());
+    let log = env.json(&["log"]);
+    assert!(log.to_string().contains("checkpoint.back_out"), "{log:#}");
+    // Whoever asks again means the action.
+    env.json(&["undo"]);
+    for n in 1..=4 {
+        assert!(!env.project().join(format!("made{n}")).exists(), "made{n}");
+    }
+    let found = fs::read_to_string(env.project().join("lines")).unwrap();
+    assert_eq!(found, lines("1", "person"));
+}

@@ -454,3 +454,66 @@ fn st_26_a_change_under_a_checkpoint_tells_of_a_new_mode_of_the_workspace_itself
     assert_ne!(failed.code, 0, "{failed:?}");
     assert_eq!(mode(), 0o755);
 }
+
+#[test]
+fn st_35_a_line_cannot_leave_out_what_it_destroys() {
+    let env = env();
+    env.write("project/work/f", "precious");
+    let id = checkpoint(&env, &[]);
+    let tag = "Signature: 8a477f597d28d172789f06886806bc55";
+    let script = format!("echo '{tag}' >work/CACHEDIR.TAG; rm work/f; echo bad >work/g\n");
+    env.write("project/act.sh", &script);
+    let acted = env.run(&["exec", "--no-tui", "--", "sh", "act.sh"]);
+    assert_eq!(acted.code, 0, "{acted:?}");
+    let log = env.json(&["log"])["actions"][0].clone();
+    assert_eq!(
+        log["changes"],
+        serde_json::json!([
+            { "path": "work/CACHEDIR.TAG", "change": "created" },
+            { "path": "work/f", "change": "deleted" },
+            { "path": "work/g", "change": "created" },
+        ])
+    );
+    env.json(&["undo"]);
+    assert_eq!(read(&env, "work/f").as_deref(), Some("precious"));
+    assert_eq!(read(&env, "work/g"), None);
+    // Nor where nothing is remembered of what was captured.
+    env.json(&["redo"]);
+    fs::remove_dir_all(env.home().join("data/cache")).unwrap();
+    env.json(&["gc"]);
+    let reply = env.json(&["rollback", &id]);
+    assert_eq!(reply["verification"]["match"], true, "{reply}");
+    assert_eq!(read(&env, "work/f").as_deref(), Some("precious"));
+    assert_eq!(read(&env, "work/g"), None);
+}
+
+#[test]
+fn st_35_what_an_action_made_a_secret_is_not_called_new() {
+    let env = env();
+    env.write("project/README.md", "hello\n");
+    checkpoint(&env, &[]);
+    env.write("project/key", &private_key());
+    checkpoint(&env, &[]);
+    env.write("project/act.sh", "cat key >>README.md\n");
+    let act = ["exec", "--no-tui", "--json", "--", "sh", "act.sh"];
+    let log = env.run(&act).stdout + &env.json(&["log"])["actions"][0].to_string();
+    let run = env.run(&["undo", "--json"]);
+    let reply: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let told = log + &reply["not_restored"].to_string();
+    assert!(told.contains("README.md"), "{told}");
+    assert!(told.contains("it was captured before"), "{told}");
+    assert!(!told.contains("it is new"), "{told}");
+    assert_eq!(
+        (run.code, &reply["verification"]["match"]),
+        (1, &false.into()),
+        "{reply}"
+    );
+    // Where it is gone since, nothing is lost by bringing it back.
+    fs::remove_file(env.project().join("README.md")).unwrap();
+    let log = env.json(&["log"]);
+    let actions = log["actions"].as_array().unwrap();
+    let exec = actions.iter().find(|one| one["action"] == "process.exec");
+    let exec = exec.map_or(&actions[0], |one| one);
+    env.json(&["undo", exec["action_id"].as_str().unwrap()]);
+    assert_eq!(read(&env, "README.md").as_deref(), Some("hello\n"));
+}

@@ -667,3 +667,27 @@ fn st_32_a_roll_back_killed_half_way_in_a_linked_work_tree_brings_its_git_state_
         assert_eq!(log["actions"][0]["outcome"], "ok", "{point}: {log:#}");
     }
 }
+
+#[test]
+fn st_35_the_git_file_of_a_linked_work_tree_comes_back_alone() {
+    let (env, _place, linked) = linked_outside();
+    let directory = linked.to_str().unwrap();
+    act(&env, &linked, "true");
+    let id = env.json(&["-C", directory, "checkpoint"])["checkpoint_id"].clone();
+    let status = || git(&linked, &["status", "--porcelain=v2", "--branch"]);
+    let before = status();
+    for script in [
+        "rm -f .git",
+        "rm -f .git; mkdir .git",
+        "rm -f .git; mkdir .git; echo mine >.git/note",
+        "rm -f .git; ln -s /nonexist .git",
+        "echo nothing >.git",
+    ] {
+        for back in [&["undo"][..], &["rollback", id.as_str().unwrap()]] {
+            act(&env, &linked, script);
+            let run = env.run(&[&["-C", directory][..], back, &["--json"]].concat());
+            assert_eq!(run.code, 0, "{script}: {run:?}");
+            assert_eq!(status(), before, "{script}: {run:?}");
+        }
+    }
+}

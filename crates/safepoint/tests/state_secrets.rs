@@ -308,3 +308,51 @@ fn st_30_a_roll_back_says_which_newer_secrets_it_replaces() {
     let newer = fs::read_to_string(env.project().join(".env")).unwrap();
     assert_eq!(newer, "PASSWORD=newer");
 }
+
+#[test]
+fn st_34_a_chosen_sealed_secret_that_is_gone_comes_back() {
+    let env = with_secrets();
+    let before = look(&env.project());
+    let reply = env.json(&["checkpoint", "--seal-sensitive"]);
+    let gone = env.project().join(".env");
+    for words in [&["--", "./.env"][..], &[".env"]] {
+        fs::remove_file(&gone).unwrap();
+        let id = id(&reply);
+        let dry = env.run(&[&["rollback", &id, "--dry-run"], words].concat());
+        assert_eq!(dry.code, 0, "{dry:?}");
+        assert!(!gone.exists());
+        let run = env.run(&[&["rollback", &id, "--json"], words].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        assert_same(&before, &look(&env.project()));
+    }
+    let unknown = env.run(&["rollback", &id(&reply), ".env.other"]);
+    assert_eq!(unknown.code, 7, "{unknown:?}");
+}
+
+#[test]
+fn st_35_a_sealed_secret_that_a_check_took_is_told_and_comes_back() {
+    let env = with_secrets();
+    let before = look(&env.project());
+    let operation = serde_json::json!({ "type": "append", "content": "more\n" }).to_string();
+    env.json(&[
+        "mutate",
+        "plain.txt",
+        "--auto-checkpoint",
+        "--operation",
+        &operation,
+        "--verify",
+        "rm -f .env",
+    ]);
+    assert!(!env.project().join(".env").exists());
+    let log = env.json(&["log"]);
+    let seen = &log["actions"][0];
+    assert_eq!(seen["action"], "workspace.change", "{log:#}");
+    assert_eq!(
+        seen["changes"],
+        serde_json::json!([{ "path": ".env", "change": "deleted" }])
+    );
+    env.json(&["undo"]);
+    env.json(&["undo", seen["action_id"].as_str().unwrap()]);
+    assert_same(&before, &look(&env.project()));
+    assert_nowhere(&env);
+}

@@ -13,7 +13,7 @@ use crate::snapshot::{Note, Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, ChangeKind};
 use crate::unheld::is_cache;
-use crate::{StateError, linked, record};
+use crate::{StateError, record};
 
 /// A change that was not made, or was taken back.
 #[derive(Clone, Debug)]
@@ -128,8 +128,9 @@ impl State {
                 Ok(_) | Err(_) => beside.push(part.subject.name()),
             }
         }
-        for (note, lapse) in secured.before.record.lapses_until(&now.record) {
-            if lapse == Lapse::Made && !is_cache(note) {
+        let before = &secured.before.record;
+        for (note, lapse) in before.lapses_until(&now.record, &objects.reader()) {
+            if matches!(lapse, Lapse::Made | Lapse::Hidden) && !is_cache(note) {
                 aftermath.not_restored.push(lapse.note(note));
             }
         }
@@ -161,7 +162,7 @@ impl State {
     }
 }
 
-/// What differs that people care about, the git state of a linked work tree included.
+/// What differs that people care about, with what was done to repositories.
 pub(super) fn changes_between(
     objects: &Objects,
     before: &Snapshot,
@@ -169,8 +170,7 @@ pub(super) fn changes_between(
 ) -> Result<Vec<Change>, StateError> {
     let reader = objects.reader();
     let mut changes = record::notable_changes(&reader, before, after)?;
-    let (old, new) = (&before.record.linked, &after.record.linked);
-    changes.extend(linked::changes(&reader, old.as_ref(), new.as_ref())?);
+    record::add_repository_changes(&reader, before, after, &mut changes)?;
     Ok(changes)
 }
 

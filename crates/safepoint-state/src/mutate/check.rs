@@ -135,7 +135,7 @@ impl State {
                 (ours, felt.map(|it| it.path.clone()).chain(parts).collect())
             }
         };
-        let lost = find_lost(&workspace.root, &secured.before, &present.record);
+        let lost = find_lost(&workspace.root, &reader, &secured.before, &present.record);
         // What is in no tree is another change all the same.
         let mut beside = beside;
         let is_within = |path: &[u8]| acted.meant.iter().any(|it| path::is_within(path, it));
@@ -233,9 +233,9 @@ impl State {
 const NOTHING_LOST: &str = "nothing_lost";
 
 /// What a program took away, changed or made although no checkpoint holds it.
-fn find_lost(root: &Path, before: &Snapshot, after: &Record) -> Vec<Lost> {
+fn find_lost(root: &Path, trees: &dyn tree::Trees, before: &Snapshot, after: &Record) -> Vec<Lost> {
     let mut lost = Vec::new();
-    for (note, lapse) in before.record.lapses_until(after) {
+    for (note, lapse) in before.record.lapses_until(after, trees) {
         let full = root.join(path::as_path(&unescape(&note.path)));
         let lapse = match lapse {
             // What is no longer sensitive is captured, as it is now.
@@ -252,6 +252,10 @@ fn find_lost(root: &Path, before: &Snapshot, after: &Record) -> Vec<Lost> {
             (Lapse::Made, _) => {
                 format!("`{path}` is new, and no checkpoint holds it: {}", note.why)
             }
+            (Lapse::Hidden, false) => format!(
+                "`{path}` stays as it is now, and no checkpoint holds that: {}; {id} holds it as it was",
+                note.why
+            ),
             (_, true) => format!(
                 "`{path}` is no longer there as it was ({what}): {id} holds it encrypted, and `safepoint rollback {id} -- ./{path}` brings it back"
             ),
@@ -265,15 +269,16 @@ fn find_lost(root: &Path, before: &Snapshot, after: &Record) -> Vec<Lost> {
             path: unescape(path),
             kind: match lapse {
                 Lapse::Gone => ChangeKind::Deleted,
-                Lapse::Changed | Lapse::Closed => ChangeKind::Modified,
+                Lapse::Changed | Lapse::Hidden | Lapse::Closed => ChangeKind::Modified,
                 Lapse::Made => ChangeKind::Created,
             },
             note: lapse.note(note),
             warning,
             is_sealed,
-            weight: match is_sealed || is_cache || is_excluded || lapse == Lapse::Made {
-                true => Weight::Tells,
-                false => Weight::Decides,
+            weight: match (is_sealed || is_cache || is_excluded, lapse) {
+                // Nothing is gone with it.
+                (true, _) | (false, Lapse::Made | Lapse::Hidden) => Weight::Tells,
+                (false, _) => Weight::Decides,
             },
         });
     }

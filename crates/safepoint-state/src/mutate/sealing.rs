@@ -135,7 +135,7 @@ impl State {
             .filter(|(note, lapse)| match lapse {
                 Lapse::Gone => true,
                 Lapse::Changed => is_kept(&note.path),
-                Lapse::Made | Lapse::Closed => false,
+                Lapse::Made | Lapse::Hidden | Lapse::Closed => false,
             })
             .filter_map(|(note, _)| before.sealed.iter().find(|it| it.path == note.path))
             .cloned()

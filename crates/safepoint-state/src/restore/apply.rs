@@ -67,7 +67,7 @@ pub(super) fn check_unchanged(workspace: &Path, changes: &[Change]) -> Result<Se
             _ => false,
         };
         if !same {
-            return Err(StateError::Torn {
+            return Err(StateError::Stale {
                 path: workspace.join(path::as_path(&change.path)),
             });
         }

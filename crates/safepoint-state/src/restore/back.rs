@@ -18,6 +18,8 @@ use crate::scope::{Scope, unescape};
 use crate::snapshot::{Note, Origin, Record, SnapshotId};
 use crate::state::{State, Workspace};
 
+/// The way back from a going back that failed, as the log calls it.
+pub(crate) const BACK_OUT: &str = "back_out";
 /// So often a way back is tried while somebody goes on changing things.
 const MOST_TRIES: u32 = 5;
 
@@ -62,7 +64,9 @@ impl State {
         let writer = objects.writer();
         let capture = {
             let sink = Sink::Store(&writer);
-            self.look(workspace, scope, objects, &sink, progress)?
+            let before = self.find(journal.before.as_str())?.record;
+            let held = [before.files, journal.record.files];
+            self.look_for(workspace, scope, objects, &held, &sink, progress)?
         };
         let reason = format!("found half-way: {}", journal.summary);
         let mut found = self.automatic(workspace, scope, &capture, reason)?;
@@ -187,7 +191,7 @@ impl State {
         let back = Journal {
             verb: match journal.mutating {
                 Some(_) => TAKE_BACK,
-                None => "back_out",
+                None => BACK_OUT,
             }
             .to_owned(),
             restored_to: None,
@@ -245,7 +249,9 @@ impl State {
                         found: first.clone(),
                     });
                 }
-                Err(StateError::Changed { .. } | StateError::Torn { .. }) if tries > 0 => {
+                Err(
+                    StateError::Changed { .. } | StateError::Stale { .. } | StateError::Torn { .. },
+                ) if tries > 0 => {
                     super::salvage::salvage(&workspace.root, &objects.reader())?;
                 }
                 Err(error) => return Err(error),

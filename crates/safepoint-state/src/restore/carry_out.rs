@@ -63,6 +63,7 @@ impl State {
             (&staged, &seen),
             &directories,
         );
+        warnings.extend(git.warnings());
         drop(git);
         let remarks = match remarks {
             Ok(remarks) => remarks,

@@ -1,5 +1,6 @@
 //! Keeping git away from a repository while its files are exchanged, by the
-//! lock that git itself respects: `index.lock`.
+//! lock that git itself respects: `index.lock`. One that nobody holds keeps git away as well: it
+//! is left where it is, and does not stop the way back.
 
 use std::fs::File;
 use std::io::Write;
@@ -25,12 +26,40 @@ const OURS: &[u8] = b"safepoint: a roll back is at work here\n";
 const LONGEST: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The locks that are held, each with the directory that it is in. Dropping lets go of them.
-pub(super) struct Held(Vec<(OwnedFd, PathBuf)>);
+/// The locks that are held. Dropping lets go of them.
+#[derive(Default)]
+pub(super) struct Held {
+    /// Each with the directory that it is in.
+    locks: Vec<(OwnedFd, PathBuf)>,
+    /// Those of others that nobody holds any more.
+    abandoned: Vec<PathBuf>,
+}
+
+impl Held {
+    /// What is to be known of the locks of others.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let one = |lock: &PathBuf| {
+            format!(
+                "`{}` stays: nobody holds it, and git refuses to work there until it is deleted",
+                lock.display()
+            )
+        };
+        self.abandoned.iter().map(one).collect()
+    }
+}
+
+/// What came of an attempt to take a lock.
+enum Taken {
+    Ours,
+    /// Whoever made it is gone.
+    Abandoned,
+    /// Nobody can make one there, git neither.
+    Impossible,
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        for (_, lock) in &self.0 {
+        for (_, lock) in &self.locks {
             // If it stays, git tells the user where it is.
             let _ = durable::remove(lock);
         }
@@ -43,11 +72,13 @@ pub(super) fn hold(
     changes: &[Change],
     timeout: Duration,
 ) -> Result<Held, StateError> {
-    // One that goes as a whole is not locked: the lock would keep it from going.
+    // One that goes as a whole, or becomes a file, is not locked: the lock would keep it from
+    // going.
     let goes = |directory: &[u8]| {
-        changes
-            .iter()
-            .any(|change| change.path == directory && change.to.is_none())
+        changes.iter().any(|change| {
+            let stays = change.to.as_ref().is_some_and(|to| to.subtree().is_some());
+            change.path == directory && !stays
+        })
     };
     let mut directories: Vec<&[u8]> = changes
         .iter()
@@ -56,7 +87,7 @@ pub(super) fn hold(
     directories.sort_unstable();
     directories.dedup();
     directories.retain(|directory| !goes(directory));
-    let mut held = Held(Vec::new());
+    let mut held = Held::default();
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = match openat(CWD, workspace, flags, Mode::empty()) {
         Ok(root) => root,
@@ -70,16 +101,25 @@ pub(super) fn hold(
         };
         let shown = workspace.join(path::as_path(directory));
         let lock = PathBuf::from(format!("/proc/self/fd/{}/{LOCK}", handle.as_raw_fd()));
+        let shown = shown.join(LOCK);
         // Git makes no such lock, and would wait for its end forever.
         set_aside(&handle, LOCK, FileType::RegularFile)
-            .map_err(|error| StateError::file("move", shown.join(LOCK), error))?;
-        take(&lock, &shown.join(LOCK), timeout.min(LONGEST))?;
-        held.0.push((handle, lock));
+            .map_err(|error| StateError::file("move", &shown, error))?;
+        match take(&lock, workspace, &shown, timeout.min(LONGEST))? {
+            Taken::Ours => held.locks.push((handle, lock)),
+            Taken::Abandoned => held.abandoned.push(shown),
+            Taken::Impossible => {}
+        }
     }
     Ok(held)
 }
 
-fn take(lock: &Path, shown: &Path, timeout: Duration) -> Result<(), StateError> {
+fn take(
+    lock: &Path,
+    workspace: &Path,
+    shown: &Path,
+    timeout: Duration,
+) -> Result<Taken, StateError> {
     for _ in 0..=timeout.as_millis() / PAUSE.as_millis() {
         #[expect(
             clippy::disallowed_methods,
@@ -92,22 +132,57 @@ fn take(lock: &Path, shown: &Path, timeout: Duration) -> Result<(), StateError> 
             .open(lock);
         match made {
             Ok(mut file) => {
-                return file
-                    .write_all(OURS)
-                    .map_err(|error| StateError::file("write", shown, error));
+                return match file.write_all(OURS) {
+                    Ok(()) => Ok(Taken::Ours),
+                    Err(error) => Err(StateError::file("write", shown, error)),
+                };
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 // Nobody else of ours is at work here: one of ours is left from a killed process.
                 if is_ours(lock) {
-                    return Ok(());
+                    return Ok(Taken::Ours);
                 }
                 std::thread::sleep(PAUSE);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Ok(Taken::Impossible);
             }
             Err(error) => return Err(StateError::file("write", shown, error)),
         }
     }
-    Err(StateError::Busy {
-        what: format!("the repository of `{}`", shown.display()),
+    match is_held(workspace, shown) {
+        true => Err(StateError::Busy {
+            what: format!("the repository of `{}`", shown.display()),
+        }),
+        false => Ok(Taken::Abandoned),
+    }
+}
+
+/// Whether any process has a lock open, or is git and works in the workspace: git closes its lock
+/// while it waits for an editor. One of which that cannot be seen counts as one that does.
+fn is_held(workspace: &Path, lock: &Path) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return true;
+    };
+    let own = std::process::id().to_string();
+    processes.flatten().any(|process| {
+        let name = process.file_name();
+        let is_process = name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        if !is_process || name == own.as_str() {
+            return false;
+        }
+        let place = process.path();
+        let is_git = std::fs::read(place.join("comm")).is_ok_and(|name| name.starts_with(b"git"));
+        let works_here = || match std::fs::read_link(place.join("cwd")) {
+            Ok(directory) => directory.starts_with(workspace),
+            Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+        };
+        let has_open = || {
+            let open = std::fs::read_dir(place.join("fd"));
+            let mut open = open.into_iter().flatten().flatten();
+            open.any(|one| std::fs::read_link(one.path()).is_ok_and(|path| path == lock))
+        };
+        is_git && works_here() || has_open()
     })
 }
 

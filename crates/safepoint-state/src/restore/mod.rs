@@ -24,6 +24,7 @@ mod empty;
 mod failure;
 mod hold_git;
 mod journal;
+mod look;
 mod onward;
 mod outcome;
 mod owner;
@@ -35,6 +36,7 @@ mod remains;
 mod salvage;
 mod secrets;
 mod shelf;
+mod spare;
 mod stage;
 mod unclose;
 mod write;
@@ -48,23 +50,25 @@ use safepoint_store::fault;
 use crate::bring::Incoming;
 use crate::capture::Capture;
 use crate::lock::Hold;
-use crate::objects::Objects;
 use crate::part::Part;
-use crate::scan::{self, MixedTrees, Progress, Request, Sink};
+use crate::path::{self, TreePath};
+use crate::scan::{MixedTrees, Progress, Sink};
 use crate::scope::Scope;
 use crate::seal::Identity;
 use crate::snapshot::{self, Action, Note, Origin, Record, Snapshot, SnapshotId, SnapshotType};
 use crate::state::{State, Workspace};
 use crate::tree::{Change, Trees};
-use crate::{ContentId, StateError, checkpoint, linked, own, undo};
+use crate::{ContentId, StateError, checkpoint, git_state, linked, own, undo};
+pub(crate) use back::BACK_OUT;
 pub(crate) use journal::{Extent, Journal, Mutating, Phase, Told, directory as journals};
 pub(crate) use outcome::restore_root_mode;
 pub use parts::PartChange;
-pub(crate) use plan::{ContentOf, Plan, identical, renumber, spare};
+pub(crate) use plan::{ContentOf, Plan, identical, renumber};
 pub(crate) use put::{put_files, put_new_files};
 pub use recover::{End, Recovered, Remedy, Unfinished, is_unfinished};
 pub(crate) use secrets::bring_back as bring_secrets_back;
 pub(crate) use shelf::{file as stash_file, newest as newest_stash, with_what_was_taken};
+pub(crate) use spare::spare;
 use unclose::Unclosed;
 pub(crate) use unclose::open_root;
 
@@ -151,7 +155,8 @@ impl State {
         let fresh = Mutex::new(HashMap::new());
         let sink = Sink::Memory(&fresh);
         let scope = self.scope_of(goal)?;
-        let mut capture = self.look(workspace, &scope, &objects, &sink, progress)?;
+        let held = self.states_of(goal)?;
+        let mut capture = self.look_for(workspace, &scope, &objects, &held, &sink, progress)?;
         let unclosed = Unclosed::of(self, &workspace.root, goal, &scope, &capture)?;
         unclosed.foresee(&mut capture);
         let reader = objects.reader();
@@ -276,7 +281,8 @@ impl State {
         let writer = objects.writer();
         let capture = {
             let sink = Sink::Store(&writer);
-            let look = || self.look(workspace, &scope, &objects, &sink, progress);
+            let held = self.states_of(goal)?;
+            let look = || self.look_for(workspace, &scope, &objects, &held, &sink, progress);
             let capture = look()?;
             let found = Unclosed::of(self, &workspace.root, goal, &scope, &capture)?;
             let closed = found.with_root(unclosed.root());
@@ -417,7 +423,10 @@ impl State {
         match goal {
             Goal::Snapshot {
                 snapshot, scope, ..
-            } => Ok(Scope::stored(&snapshot.record.scope)?.narrowed(scope)),
+            } => {
+                refuse_part_of_repository(scope)?;
+                Ok(Scope::stored(&snapshot.record.scope)?.narrowed(scope))
+            }
             Goal::Without { action, .. } => {
                 let before = self.find(action.before.as_str())?;
                 let after = self.find(action.after.as_str())?;
@@ -443,28 +452,6 @@ impl State {
             }
             Goal::Brought(_) => Ok((Vec::new(), None)),
         }
-    }
-
-    /// Looks at what is there now.
-    pub(crate) fn look(
-        &self,
-        workspace: &Workspace,
-        scope: &Scope,
-        objects: &Objects,
-        sink: &Sink<'_>,
-        progress: &Progress,
-    ) -> Result<Capture, StateError> {
-        let validity = self.validity(workspace, objects)?;
-        let cache = self.cache(workspace, validity);
-        let request = Request {
-            workspace: &workspace.root,
-            scope,
-            rules: &workspace.rules,
-            cache: &cache,
-            clock: &*self.around.clock,
-            progress,
-        };
-        Capture::of(scan::scan(&request, sink)?, sink)
     }
 
     #[expect(
@@ -565,6 +552,21 @@ pub fn automatic_expiry(now: Timestamp) -> Expiry {
     let life: Option<Span> = AUTOMATIC_LIFE.parse().ok();
     life.and_then(|life| life.after(now))
         .map_or(Expiry::Never, Expiry::At)
+}
+
+/// Refuses to bring back a part of a repository: what it says would no longer fit together.
+fn refuse_part_of_repository(scope: &Scope) -> Result<(), StateError> {
+    let is_part = |path: &&TreePath| git_state::inside(path).is_some_and(|it| !it.is_empty());
+    match scope.paths().find(is_part) {
+        None => Ok(()),
+        Some(path) => Err(StateError::BadScope {
+            scope: path::display(path),
+            why: format!(
+                "it is a part of a repository, which goes back as a whole: name `{}`",
+                path::display(git_state::directory(path).unwrap_or(path))
+            ),
+        }),
+    }
 }
 
 /// The mode that the workspace itself gets; `None` where it keeps the one it has.

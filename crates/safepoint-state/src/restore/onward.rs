@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::owner::{self, Owned};
-use super::plan::{Plan, content, renumber, spare};
+use super::plan::{ContentOf, Plan, content, renumber};
+use super::spare::spare;
 use super::unclose::{OPEN_DIRECTORY, OPEN_FILE};
 use crate::capture::Capture;
 use crate::objects::Reader;
@@ -50,17 +51,20 @@ impl Way<'_> {
             &mut changed,
         )?;
         files.iter_mut().for_each(|change| renumber(&mut change.to));
+        let mut staying = Vec::new();
         let git = match (&from.git, &to.git, &present.git) {
             (Some(from), Some(to), Some(now)) => {
                 let changes = self.part(reader, (from, to, now), &mut changed)?;
                 let content = |path: &[u8], entry: &Entry| content(reader, workspace, path, entry);
                 let around = (workspace, present.scan.left_out.as_slice());
                 let others = WorkTrees::of(&changes, reader, now, around, &content)?;
-                spare(changes, reader, now, &others, &content, sink)?
+                let with = (&content as &ContentOf<'_>, sink);
+                spare(changes, reader, now, &others, with, &mut staying)?
             }
             _ => Vec::new(),
         };
         let mut plan = Plan::new(present, &[to], files, git);
+        plan.unrestored.append(&mut staying);
         plan.add_parts(reader, workspace, self.scope, &to.files)?;
         Ok(Rest {
             plan,

@@ -69,7 +69,8 @@ impl State {
         let scope = Scope::stored(&journal.scope)?;
         let fresh = Mutex::new(HashMap::new());
         let sink = Sink::Memory(&fresh);
-        let capture = self.look(workspace, &scope, objects, &sink, progress)?;
+        let held = [journal.record.files];
+        let capture = self.look_for(workspace, &scope, objects, &held, &sink, progress)?;
         let reader = objects.reader();
         let trees = MixedTrees {
             fresh: &fresh,
@@ -153,7 +154,7 @@ impl State {
             "undo" => Kind::fixed("undone"),
             "redo" => Kind::fixed("redone"),
             "take_back" => Kind::fixed("mutation_rolled_back"),
-            "back_out" => Kind::fixed("roll_back_failed"),
+            super::BACK_OUT => Kind::fixed("roll_back_failed"),
             "integrate" => Kind::fixed("work_brought"),
             _ => Kind::fixed("rolled_back"),
         };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use safepoint_store::regular;
 
+use super::spare::spare;
 use crate::capture::Capture;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
@@ -14,7 +15,7 @@ use crate::scope::{Cover, Scope, unescape};
 use crate::snapshot::{Note, Record};
 use crate::tree::{self, Change, Entry, Keep, Node, Subtree, Trees};
 use crate::undo::Left;
-use crate::work_trees::{PutBack, WorkTrees};
+use crate::work_trees::WorkTrees;
 use crate::{ContentId, StateError, git_state, left_out};
 
 /// What will be done, and the trees that will be there then.
@@ -53,9 +54,15 @@ pub(crate) fn identical(
     let mut files = tree::changes(trees, Some(&present.files), Some(&target.files), scope)?;
     files.iter_mut().for_each(|change| renumber(&mut change.to));
     let mut used = Vec::new();
+    let mut staying = Vec::new();
     let git = match (&present.git, &target.git) {
         (Some(now), Some(then)) => {
-            let changes = tree::changes(trees, Some(now), Some(then), scope)?;
+            let mut changes = tree::changes(trees, Some(now), Some(then), scope)?;
+            // One that is only wanted in part was not looked at.
+            changes.retain(|change| {
+                let directory = git_state::directory(&change.path);
+                directory.is_none_or(|directory| scope.cover(directory) == Cover::Everything)
+            });
             let content = |path: &[u8], entry: &Entry| content(reader, workspace, path, entry);
             let around = (workspace, present.scan.left_out.as_slice());
             let others = WorkTrees::of(&changes, trees, now, around, &content)?;
@@ -66,7 +73,8 @@ pub(crate) fn identical(
                     .filter(|path| others.has_branch(path) && git_state::is_notable(path))
                     .cloned(),
             );
-            spare(changes, trees, now, &others, &content, sink)?
+            let with = (&content as &ContentOf<'_>, sink);
+            spare(changes, trees, now, &others, with, &mut staying)?
         }
         _ => Vec::new(), // it was not captured: it is left as it is
     };
@@ -75,6 +83,15 @@ pub(crate) fn identical(
         path: path::display(path),
         why: "another work tree has this branch checked out, and it stays as it is".to_owned(),
     }));
+    let has_tables = plan.changes.iter().any(|change| {
+        git_state::is_reference_list(&change.path) && change.from.is_some() && change.to.is_some()
+    });
+    if has_tables {
+        let remark = "references in tables (`reftable`) go back as a whole, and with them what was put on the stash since: `safepoint redo` brings that back";
+        plan.remarks.push(remark.to_owned());
+    }
+    plan.incomplete |= !staying.is_empty();
+    plan.unrestored.append(&mut staying);
     plan.name_unreadable(present, target, scope);
     plan.add_parts(trees, workspace, scope, &target.files)?;
     Ok(plan)
@@ -125,10 +142,17 @@ impl Plan {
         omitted.extend(present.scan.left_out.iter().map(|one| one.path.clone()));
         omitted.extend(present.scan.sensitive.iter().map(|(path, _)| path.clone()));
         let mut left_out_then = BTreeSet::new();
-        for record in records {
+        let mut left_out_since = BTreeSet::new();
+        for (number, record) in records.iter().enumerate() {
             let notes = record.left_out.iter().chain(&record.sensitive);
-            left_out_then.extend(notes.map(|note| unescape(&note.path)));
+            let paths = notes.map(|note| unescape(&note.path));
+            match number {
+                0 => left_out_then.extend(paths),
+                _ => left_out_since.extend(paths),
+            }
         }
+        // What the state that is brought back holds, and is not there at all, is not lost by it.
+        left_out_since.retain(|path| !left_out_then.contains(path));
         let mut kept = Vec::new();
         let mut incomplete = false;
         let mut unrestored = Vec::new();
@@ -160,6 +184,10 @@ impl Plan {
                     stay(change, "the checkpoint left it out".to_owned());
                     return false;
                 }
+                if change.from.is_some() && left_out_since.iter().any(|path| within(&path)) {
+                    stay(change, "a checkpoint left it out".to_owned());
+                    return false;
+                }
                 if omitted.iter().any(|path| within(&path)) {
                     incomplete |= change.to.is_some();
                     stay(
@@ -174,7 +202,8 @@ impl Plan {
                     return true;
                 }
                 let inside = |path: &&TreePath| path::is_within(path, &change.path);
-                match omitted.iter().chain(&left_out_then).find(inside) {
+                let unseen = omitted.iter().chain(&left_out_then).chain(&left_out_since);
+                match unseen.clone().find(inside) {
                     Some(inside) => {
                         incomplete |= change.to.is_some();
                         // A directory nested without end would be named at each level.
@@ -221,11 +250,11 @@ impl Plan {
                 .collect()
         };
         let (file_edits, git_edits) = (edits(&files), edits(&git));
+        let git = git
+            .into_iter()
+            .filter(|change| git_state::inside(&change.path).is_some());
         let mut changes = files;
-        changes.extend(
-            git.into_iter()
-                .filter(|change| git_state::inside(&change.path).is_some()),
-        );
+        tree::add_git(&mut changes, git);
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Self {
             changes,
@@ -404,59 +433,3 @@ pub(super) fn content(
 }
 
 pub(crate) type ContentOf<'a> = dyn Fn(&[u8], &Entry) -> Result<Vec<u8>, StateError> + 'a;
-
-/// Takes out of the changes of git directories what is never done to them:
-/// objects are not removed, stash entries and references of checkpoints are not
-/// taken away, and other work trees of the repository are left alone.
-pub(crate) fn spare(
-    changes: Vec<Change>,
-    trees: &dyn Trees,
-    present: &Subtree,
-    others: &WorkTrees,
-    content: &ContentOf<'_>,
-    sink: &Sink<'_>,
-) -> Result<Vec<Change>, StateError> {
-    // A repository that was not there at all goes, or comes, as a whole; so does a
-    // directory in it that holds repositories of submodules.
-    let is_directory =
-        |side: &Option<Entry>| side.as_ref().is_some_and(|it| it.subtree().is_some());
-    let whole: Vec<TreePath> = changes
-        .iter()
-        .filter(|change| {
-            git_state::is_repository(&change.path)
-                && (is_directory(&change.from) && change.to.is_none()
-                    || is_directory(&change.to) && change.from.is_none())
-        })
-        .map(|change| change.path.clone())
-        .collect();
-    let goes = |change: &Change| change.to.is_none().then(|| change.path.clone());
-    let wanted_gone: BTreeSet<TreePath> = changes.iter().filter_map(goes).collect();
-    let is_whole = |path: &[u8]| whole.iter().any(|whole| path::is_within(path, whole));
-    let (whole_changes, changes) = changes
-        .into_iter()
-        .partition::<Vec<Change>, _>(|change| is_whole(&change.path));
-    let changes = others.leave_branches(changes, trees, present, content, sink)?;
-    let put_back = PutBack::of(&changes, content);
-    let mut kept: Vec<Change> = super::shelf::keep(changes, trees, present, content, sink)?
-        .into_iter()
-        .filter(|change| {
-            let object = git_state::is_object(&change.path);
-            let elsewhere = git_state::is_of_other_work_trees(&change.path)
-                && others.is_left_alone(change, &put_back);
-            // Each is there as long as its checkpoint, whatever state is brought back.
-            let shelved = git_state::is_checkpoint_reference(&change.path);
-            !elsewhere
-                && !shelved
-                && !(object && (change.to.is_none() || change.kind() == tree::ChangeKind::Time))
-        })
-        .collect();
-    kept.extend(whole_changes);
-    // What stays needs the directories it is in.
-    let gone: BTreeSet<TreePath> = kept.iter().filter_map(goes).collect();
-    let stays: Vec<&TreePath> = wanted_gone.difference(&gone).collect();
-    kept.retain(|change| {
-        change.to.is_some() || !stays.iter().any(|path| path::is_within(path, &change.path))
-    });
-    kept.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(kept)
-}

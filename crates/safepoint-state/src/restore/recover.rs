@@ -19,7 +19,7 @@ use crate::path::{self, TreePath};
 use crate::restore::hold_git;
 use crate::scan::{Progress, Sink};
 use crate::scope::Scope;
-use crate::snapshot::{Action, Record};
+use crate::snapshot::{Action, Note, Record, SnapshotId};
 use crate::state::{Access, State, Workspace};
 use crate::{StateError, record};
 
@@ -76,6 +76,14 @@ pub enum End {
     TakenBack,
     /// The same, because somebody changed these since. They were left as they are.
     Changed(Vec<TreePath>),
+    /// The same, but for what is in no tree of a checkpoint: a program of the change, such as its
+    /// check, may have taken it.
+    TakenBackInPart {
+        /// What is not as it was.
+        lost: Vec<Note>,
+        /// The state before, which holds some of it encrypted.
+        before: SnapshotId,
+    },
     /// Nobody saw how far it came. What is there now is recorded as what it did.
     Unknown,
     /// It could not be ended: the workspace is still half-way.
@@ -325,17 +333,23 @@ impl State {
             (Extent::Known, Some(wanted)) => {
                 let back = self.back_out(workspace, objects, journal, wanted, progress)?;
                 let left = back.all_left();
+                let before = self.find(journal.before.as_str())?;
+                let lost = before.record.losses(&workspace.root);
                 let why = "it was cut off in the middle";
                 let checkpoint = &mutating.checkpoint;
                 let back = Back::Taken {
                     left: &left,
                     beside: &[],
-                    lost: &[],
+                    lost: &lost,
                 };
                 self.record_failure(workspace, (&journal.action, &[]), checkpoint, why, back)?;
-                Ok(match left.is_empty() {
-                    true => End::TakenBack,
-                    false => End::Changed(left),
+                Ok(match (left.is_empty(), lost.is_empty()) {
+                    (true, true) => End::TakenBack,
+                    (true, false) => End::TakenBackInPart {
+                        lost,
+                        before: before.id,
+                    },
+                    (false, _) => End::Changed(left),
                 })
             }
             _ => {
@@ -392,8 +406,12 @@ impl State {
         let told = journal.errand.as_ref();
         let named = |told: &super::journal::Told| (told.action.clone(), told.decision.clone());
         let (name, decision) = told.map_or_else(|| ("batch".into(), "allow".into()), named);
-        let mut unheld = before.record.lapsed_until(&present.record);
-        unheld.retain(|note| share.has_path(&crate::scope::unescape(&note.path)));
+        let mut unheld = before.record.lapsed_until(&present.record, &reader);
+        unheld.retain(|note| {
+            // What is held encrypted comes back, and is among the changes.
+            share.has_path(&crate::scope::unescape(&note.path))
+                && !before.record.holds_sealed(&note.path)
+        });
         let action = Action {
             id: journal.action.clone(),
             workspace: workspace.root.clone(),

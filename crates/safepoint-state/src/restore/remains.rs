@@ -34,7 +34,9 @@ impl State {
                 let record = &snapshot.record;
                 let now = [present.left_out(), present.sensitive()].concat();
                 let mut notes = record.lapsed(&workspace.root, scope);
-                notes.extend(omitted::made_since(record, now.iter(), scope));
+                let objects = self.objects()?;
+                let trees = objects.reader();
+                notes.extend(omitted::made_since(record, &trees, now.iter(), scope));
                 notes
             }
             Goal::Without { action, verb } => {

@@ -30,11 +30,11 @@ pub(crate) use read::{attributes, is_kept, read_back};
 pub(crate) use rules::{EXCLUDED, OWN};
 pub use rules::{Patterns, Rules};
 
-use crate::objects::{LargeWriter, Reader, Writer};
+use crate::objects::{LargeWriter, Objects, Reader, Writer};
 use crate::path::TreePath;
 use crate::scope::Scope;
 use crate::sensitive::Reason;
-use crate::tree::{Entry, Special, Subtree, Trees};
+use crate::tree::{self, Entry, Special, Subtree, Trees};
 use crate::{ContentId, StateError};
 use cache::{Cache, Seen};
 
@@ -153,8 +153,32 @@ impl Trees for MixedTrees<'_> {
     }
 }
 
+/// Directories that are captured although they look like caches now: what brings a state back has
+/// to see all that the state holds, whatever was put there since.
+#[derive(Default)]
+pub(crate) struct Held<'a> {
+    states: Vec<(&'a Objects, Subtree)>,
+}
+
+impl<'a> Held<'a> {
+    /// The directories that these states hold.
+    pub(crate) fn of(objects: &'a Objects, states: &[Subtree]) -> Self {
+        Self {
+            states: states.iter().map(|state| (objects, *state)).collect(),
+        }
+    }
+
+    fn has(&self, path: &[u8]) -> bool {
+        self.states.iter().any(|(objects, state)| {
+            let found = tree::find(&objects.reader(), Some(state), path);
+            found.is_ok_and(|it| it.is_some_and(|it| it.subtree().is_some()))
+        })
+    }
+}
+
 /// What to look at, and how.
 pub(crate) struct Request<'a> {
+    pub(crate) held: Held<'a>,
     pub(crate) workspace: &'a Path,
     pub(crate) scope: &'a Scope,
     pub(crate) rules: &'a Rules,

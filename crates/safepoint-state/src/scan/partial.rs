@@ -55,9 +55,10 @@ pub(crate) fn rescan(
         restless: Mutex::default(),
         visited: Mutex::default(),
     };
+    // What `.git` itself is now, a directory or not, shows beside the other files.
     let (git, files): (BTreeSet<&TreePath>, BTreeSet<&TreePath>) = changed
         .iter()
-        .partition(|path| git_state::inside(path).is_some());
+        .partition(|path| git_state::inside(path).is_some_and(|inside| !inside.is_empty()));
     let partial = Partial {
         walk: &walk,
         trees: known.trees,
@@ -70,6 +71,7 @@ pub(crate) fn rescan(
     let touched: BTreeSet<&[u8]> = git
         .iter()
         .filter_map(|path| git_state::directory(path))
+        .filter(|directory| !files.iter().any(|path| path::is_within(directory, path)))
         .collect();
     for directory in touched {
         let old = parts.remove(directory);

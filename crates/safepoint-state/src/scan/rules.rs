@@ -57,6 +57,8 @@ impl Rules {
                 named.extend_from_slice(format!("{side}\0{pattern}\0").as_bytes());
             }
         }
+        // Under which rules a directory `.git` is no file of the workspace.
+        named.extend_from_slice(b"every .git directory\0");
         for (name, ..) in left_out::TABLE {
             named.extend_from_slice(name.as_bytes());
             named.push(0);

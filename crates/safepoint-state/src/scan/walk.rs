@@ -133,18 +133,21 @@ impl Walk<'_> {
             lock(&self.visited).push((path.to_vec(), changed));
         }
         let names = list(handle, path)?;
-        if part == Part::Files
-            && cover == Cover::Everything
-            && self.is_tagged_cache(handle, path, &names)
-        {
-            self.leave_out(path, left_out::TAGGED);
-            return Ok(None);
-        }
         // Of a directory that is wanted in part, the cache would know too much.
         let known = match cover {
             Cover::Everything => self.request.cache.get(path),
             _ => None,
         };
+        // What was captured under the same rules is no cache because a tag was put there since.
+        if part == Part::Files
+            && cover == Cover::Everything
+            && known.is_none()
+            && self.is_tagged_cache(handle, path, &names)
+            && !self.request.held.has(path)
+        {
+            self.leave_out(path, left_out::TAGGED);
+            return Ok(None);
+        }
         let items = self.sort_out(handle, path, cover, part, &names, &names, known.as_ref())?;
         let (directories, files): (Vec<Item>, Vec<Item>) = items
             .into_iter()
@@ -302,7 +305,8 @@ impl Walk<'_> {
             self.closed_git_directory(path, item);
             return Ok(true);
         }
-        if item.name == b".git" && inside("HEAD") {
+        // Whatever it holds: one that is damaged goes back as what it was.
+        if item.name == b".git" {
             if cover == Cover::Everything {
                 self.git_directory(handle, path, item)?;
             }
@@ -310,7 +314,9 @@ impl Walk<'_> {
         }
         if !rules.included(path) {
             let stands_beside = |file: &str| beside.iter().any(|name| name == file.as_bytes());
-            if let Some(why) = left_out::is_cache(&item.name, &inside, &stands_beside) {
+            if let Some(why) = left_out::is_cache(&item.name, &inside, &stands_beside)
+                && !self.request.held.has(path)
+            {
                 self.leave_out(path, why);
                 return Ok(true);
             }

@@ -74,6 +74,11 @@ impl Action {
     pub fn is_observed(&self) -> bool {
         self.action == crate::record::OBSERVED
     }
+
+    /// Whether it only put back what a going back that failed had begun.
+    pub fn is_back_out(&self) -> bool {
+        self.action == format!("checkpoint.{}", crate::restore::BACK_OUT)
+    }
 }
 
 /// Those of a list of actions, the newest first, that are taken back: by one that is not itself

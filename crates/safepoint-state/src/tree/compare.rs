@@ -79,6 +79,28 @@ pub(crate) fn same_content(a: &Node, b: &Node) -> bool {
     }
 }
 
+/// Adds the changes of the git directories to those of the files. A `.git` that is a file is in the
+/// tree of the files, and one that is a directory is in the other: where one becomes the other,
+/// that is one change.
+pub(crate) fn add_git(changes: &mut Vec<Change>, git: impl Iterator<Item = Change>) {
+    let is_known = |(_, change): &(usize, &Change)| change.path.ends_with(b".git");
+    let known: HashMap<TreePath, usize> = changes
+        .iter()
+        .enumerate()
+        .filter(is_known)
+        .map(|(at, change)| (change.path.clone(), at))
+        .collect();
+    for change in git {
+        match known.get(&change.path).and_then(|at| changes.get_mut(*at)) {
+            Some(known) => {
+                known.from = known.from.take().or(change.from);
+                known.to = known.to.take().or(change.to);
+            }
+            None => changes.push(change),
+        }
+    }
+}
+
 /// Every path inside `scope` that differs between two trees, directories before what they hold.
 pub fn changes(
     trees: &dyn Trees,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use build::{Keep, edit};
 pub use codec::{decode, encode};
 pub use compare::{Change, ChangeKind, changes, entry_at};
-pub(crate) use compare::{find, same_content};
+pub(crate) use compare::{add_git, find, same_content};
 pub use hash::{HASH_TAG, tree_hash};
 
 use crate::objects::Reader;

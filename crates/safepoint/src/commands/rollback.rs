@@ -53,7 +53,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
     let reader = objects.reader();
     let captured = |path: &[u8]| {
         let found = safepoint_state::tree::entry_at(&reader, &snapshot.record.files, path);
-        found.is_ok_and(|found| found.is_some())
+        found.is_ok_and(|found| found.is_some()) || snapshot.record.seals(path)
     };
     let chosen = outside::split(context, &arguments.paths)?;
     let parts = chosen_parts(&snapshot, &chosen, arguments.paths.is_empty())?;
@@ -148,6 +148,9 @@ fn refuse_unknown(
         let there = workspace.root.join(safepoint_state::path::as_path(path));
         // One that is damaged is told of by the roll back itself.
         let captured = safepoint_state::tree::entry_at(&reader, &snapshot.record.files, path);
+        if snapshot.record.seals(path) {
+            continue;
+        }
         if there.symlink_metadata().is_err()
             && let Some(note) = snapshot.record.note_of(path)
         {

@@ -86,7 +86,7 @@ fn last_of<'a>(
 ) -> Result<(&'a Action, Vec<&'a Action>), StateError> {
     let taken = taken_back(actions);
     // What changed nothing, and what took something back, is nothing to take back.
-    let did = |one: &&Action| one.undoes.is_none() && one.before != one.after;
+    let did = |one: &&Action| one.undoes.is_none() && !one.is_back_out() && one.before != one.after;
     let live = |one: &&Action| did(one) && !taken.contains_key(&one.id);
     let asked = actions
         .iter()

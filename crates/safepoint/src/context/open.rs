@@ -215,6 +215,15 @@ impl Context {
                 End::TakenBack => self.console.say(&format!(
                     "recovered: `{what}` was cut off in `{place}`, and what it had done was taken back"
                 )),
+                End::TakenBackInPart { lost, before } => {
+                    for note in lost {
+                        let path = &note.path;
+                        self.console.warn(&format!(
+                            "`{what}` was cut off in `{place}`: what it had written was taken back, and `{path}` is not as it was ({}); where {before} holds it, `safepoint rollback {before} -- ./{path}` brings it back",
+                            note.why
+                        ));
+                    }
+                }
                 End::Changed(paths) => {
                     let named: Vec<String> = paths
                         .iter()

@@ -48,6 +48,11 @@ pub(super) fn explain(error: &StateError) -> Explanation {
                 "wait until the program that writes it is done, or leave it out with `exclude` in safepoint.yaml",
             ),
         ),
+        StateError::Stale { path } => (
+            Code::FileUnstable,
+            Some(path.display().to_string()),
+            hint("do the same again, once nothing else writes there"),
+        ),
         StateError::Changed { paths } => (
             Code::FileUnstable,
             paths.first().map(|path| path.display().to_string()),
