@@ -197,6 +197,10 @@ fn open_for_writing(paths: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
             };
             let information = place.join("fdinfo").join(descriptor.file_name());
             if paths.contains(&path) && is_open_for_writing(&information) {
+    // All processes are looked at for this.
+    if paths.is_empty() {
+        return open;
+    }
                 open.insert(path);
             }
         }
