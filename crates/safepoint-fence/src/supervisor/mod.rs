@@ -2,7 +2,7 @@
 //! a path, metadata of files outside, and the record of who wrote what.
 //!
 //! ```text
-//! filter ────────── which calls are handed over, which are closed
+//! filter, bpf ───── which calls are handed over, which are closed
 //! listener ──────── the kernel's side: calls and their answers
 //! caller, places ── whose call it is, and what its paths and descriptors really are
 //! writes ────────── recorded, then the kernel goes on: Landlock holds them
@@ -20,6 +20,7 @@
 
 mod address;
 mod caller;
+mod bpf;
 mod dns;
 mod filter;
 mod freezer;
