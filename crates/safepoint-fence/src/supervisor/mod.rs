@@ -12,6 +12,7 @@
 //! network, send ─── done on behalf of the caller, where `reach` allows it
 //! reach, names, dns, sockets, registry ── what may be reached, and what is the session's own
 //! watch ─────────── what was seen
+//! workers ───────── threads for calls that may wait
 //! ```
 //!
 //! The supervisor never makes a decision that the rules do not make, and it never
@@ -39,6 +40,7 @@ mod rule;
 mod send;
 mod sockets;
 mod watch;
+mod workers;
 mod writes;
 
 use std::io;
@@ -59,6 +61,7 @@ use places::DirectoryCache;
 use reach::Reach;
 use send::{Patience, Sent};
 use watch::Watch;
+use workers::Workers;
 
 pub(crate) use filter::lone_program;
 pub use gate::Gate;
@@ -143,6 +146,7 @@ impl SupervisorThread {
                     reach: Reach::new(supervision, lookup, Arc::clone(&seen)),
                     watch: seen,
                     waiting: AtomicUsize::new(0),
+                    workers: Workers::default(),
                 };
                 if told.send(Ok(())).is_ok() {
                     Arc::new(desk).serve();
@@ -217,6 +221,7 @@ struct Desk {
     closer: Closer,
     /// Calls that wait, each with a thread of its own.
     waiting: AtomicUsize,
+    workers: Workers,
 }
 
 /// More calls of one tree do not wait at once.
@@ -396,7 +401,8 @@ impl Desk {
                 notification: &notification,
                 listener: &desk.listener,
                 threads: &desk.threads,
-                closer: &desk.closer,
+                // This thread can wait for it.
+                closer: &Closer::Here,
             };
             match catch_unwind(AssertUnwindSafe(|| work(&desk, &caller))) {
                 Ok(answer) => desk.listener.answer(&notification, answer),
@@ -404,8 +410,8 @@ impl Desk {
             }
             desk.waiting.fetch_sub(1, Ordering::Relaxed);
         };
-        match thread::Builder::new().name("call".to_owned()).spawn(work) {
-            Ok(_) => None,
+        match self.workers.run(work) {
+            Ok(()) => None,
             Err(_) => {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 Some(Answer::Fail(Errno::AGAIN))
