@@ -20,8 +20,8 @@
 //! caller can still change, unless Landlock holds that call too.
 
 mod address;
-mod caller;
 mod bpf;
+mod caller;
 mod dns;
 mod filter;
 mod freezer;
@@ -244,6 +244,12 @@ impl Supervisor {
         self.watch.seen()
     }
 
+    /// How many calls the kernel has handed over so far. Each one costs its caller two switches
+    /// between processes, so programs that only read should make hardly any.
+    pub fn count_calls(&self) -> u64 {
+        self.watch.count_calls()
+    }
+
     /// Begins a new record, of what is written by programs that were left running: each new path
     /// is added to the file, with a zero byte after it. Returns what was written until now.
     pub fn begin_late(&self, file: &Path) -> Writes {
@@ -288,6 +294,7 @@ fn own_streams() -> Vec<(u64, u64)> {
 impl Desk {
     fn serve(self: &Arc<Self>) {
         while let Ok(Some(notification)) = self.listener.next() {
+            self.watch.add_call();
             let handled = catch_unwind(AssertUnwindSafe(|| self.handle(&notification)));
             match handled {
                 Ok(Some(answer)) => self.listener.answer(&notification, answer),

@@ -7,6 +7,7 @@
 )]
 
 mod closed;
+mod cost;
 mod freeze;
 mod metadata;
 mod network;
