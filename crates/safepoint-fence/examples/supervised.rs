@@ -60,7 +60,8 @@ fn main() {
             seen.refused, seen.hosts
         );
         eprintln!(
-            "{} paths, {} trees written, complete: {}",
+            "{} calls supervised; {} paths, {} trees written, complete: {}",
+            supervisor.count_calls(),
             seen.written.paths.len(),
             seen.written.trees.len(),
             seen.written.is_complete

@@ -164,7 +164,7 @@ pub enum Strength {
 
 /// What this kernel could hold. Nothing is restricted by asking.
 pub fn strength() -> Strength {
-    strength_of(Abilities::probe().as_ref())
+    strength_of(Abilities::get())
 }
 
 /// Whether this kernel lets a fence close the network, sockets with a path and metadata outside.
@@ -211,7 +211,7 @@ impl Fence {
     /// When a path cannot be resolved, the kernel does not take the rules, or
     /// the program cannot be started. Nothing runs then.
     pub fn spawn(&self, command: Command) -> Result<FencedChild, FenceError> {
-        self.spawn_with(command, Abilities::probe(), None)
+        self.spawn_with(command, Abilities::get(), None)
     }
 
     /// The same, with somebody who is asked about what no rule names.
@@ -224,17 +224,17 @@ impl Fence {
         command: Command,
         gate: Arc<dyn Gate>,
     ) -> Result<FencedChild, FenceError> {
-        self.spawn_with(command, Abilities::probe(), Some(gate))
+        self.spawn_with(command, Abilities::get(), Some(gate))
     }
 
     pub(crate) fn spawn_with(
         &self,
         mut command: Command,
-        abilities: Option<Abilities>,
+        abilities: Option<&Abilities>,
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<FencedChild, FenceError> {
-        let strength = strength_of(abilities.as_ref());
-        let rules = match &abilities {
+        let strength = strength_of(abilities);
+        let rules = match abilities {
             Some(abilities) => Some(self.rules(abilities)?),
             None => None,
         };
@@ -405,7 +405,7 @@ mod tests {
     use super::*;
 
     /// Runs a script with abilities as they are said to be, and says if it worked.
-    fn run(place: &Path, script: &str, abilities: Option<Abilities>) -> (bool, Strength) {
+    fn run(place: &Path, script: &str, abilities: Option<&Abilities>) -> (bool, Strength) {
         let fence = Fence {
             writable: vec![place.join("work")],
             exact: Vec::new(),
@@ -431,20 +431,20 @@ mod tests {
         let older = full.clone().without(AccessFs::Truncate);
 
         let empty = "perl -e 'truncate(\"file\", 0) or die'";
-        let (done, strength) = run(&place, empty, Some(full.clone()));
+        let (done, strength) = run(&place, empty, Some(&full));
         assert_eq!((done, strength), (false, Strength::Full));
         assert_eq!(fs::read(place.join("file")).unwrap(), b"before");
-        let (done, strength) = run(&place, empty, Some(older.clone()));
+        let (done, strength) = run(&place, empty, Some(&older));
         assert!(done);
         assert_eq!(fs::read(place.join("file")).unwrap(), b"");
         assert!(matches!(strength, Strength::Partial(what) if what.contains("emptied")));
         // The rest of the fence stands.
-        assert!(!run(&place, "echo x > file", Some(older.clone())).0);
-        assert!(run(&place, "echo x > work/file", Some(older)).0);
+        assert!(!run(&place, "echo x > file", Some(&older)).0);
+        assert!(run(&place, "echo x > work/file", Some(&older)).0);
 
         // Without moving between directories a move is still refused outside.
         let oldest = full.without(AccessFs::Refer);
-        assert!(!run(&place, "mv work/file moved", Some(oldest)).0);
+        assert!(!run(&place, "mv work/file moved", Some(&oldest)).0);
     }
 
     #[test]

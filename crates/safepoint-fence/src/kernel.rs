@@ -4,6 +4,7 @@
 //! that the kernel would quietly weaken is an error. Nothing here chooses paths.
 
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
@@ -45,6 +46,12 @@ pub(crate) struct Abilities {
 }
 
 impl Abilities {
+    /// What this kernel can hold. It is asked once: a process asks several times.
+    pub(crate) fn get() -> Option<&'static Self> {
+        static ABILITIES: OnceLock<Option<Abilities>> = OnceLock::new();
+        ABILITIES.get_or_init(Self::probe).as_ref()
+    }
+
     /// Asks the kernel. A set of rules is made for each question and thrown
     /// away, so nothing is restricted. `None` where there is no Landlock.
     ///

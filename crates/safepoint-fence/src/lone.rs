@@ -13,7 +13,6 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use crate::FenceError;
 use crate::carve::{Hidden, existing};
@@ -55,7 +54,7 @@ impl LoneFence {
     /// When a path cannot be used, the kernel does not take the rules, or the program cannot be
     /// started. Nothing runs then.
     pub fn spawn(&self, command: Command) -> Result<FencedChild, FenceError> {
-        let abilities = abilities();
+        let abilities = Abilities::get();
         let rules = match abilities {
             Some(abilities) => Some(self.rules(abilities, command.get_program())?),
             None => None,
@@ -107,12 +106,6 @@ impl LoneFence {
         }
         Ok(rules)
     }
-}
-
-/// What the kernel can hold. It is asked once.
-fn abilities() -> Option<&'static Abilities> {
-    static ABILITIES: OnceLock<Option<Abilities>> = OnceLock::new();
-    ABILITIES.get_or_init(Abilities::probe).as_ref()
 }
 
 /// Whether a file is a program that the kernel loads by itself, and no script.

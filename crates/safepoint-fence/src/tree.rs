@@ -169,18 +169,10 @@ pub fn become_subreaper() -> Result<(), FenceError> {
 /// that this process started itself and waits for elsewhere: they are left alone.
 pub fn reap_orphans(is_ours: impl Fn(u32) -> bool) -> usize {
     let me = std::process::id();
-    let mut reaped = 0;
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let ended = Process::look(pid).is_some_and(|one| one.parent == me && one.has_ended());
-        if ended && !is_ours(pid) && reap(pid) {
-            reaped += 1;
-        }
-    }
-    reaped
+    let others = children(me).into_iter().filter(|pid| !is_ours(*pid));
+    let ended = others
+        .filter(|pid| Process::look(*pid).is_some_and(|one| one.parent == me && one.has_ended()));
+    ended.filter(|pid| reap(*pid)).count()
 }
 
 fn reap(pid: u32) -> bool {

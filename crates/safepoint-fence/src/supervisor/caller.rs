@@ -58,10 +58,15 @@ pub(super) struct Caller<'a> {
     pub(super) closer: &'a Closer,
 }
 
-/// Closes sockets in a thread of its own: closing the last descriptor of one can take as long as
-/// its owner wants (`SO_LINGER`), and nobody waits for that.
+/// Where sockets are closed: closing the last descriptor of one can take as long as its owner wants
+/// (`SO_LINGER`).
 #[derive(Debug)]
-pub(super) struct Closer(Sender<OwnedFd>);
+pub(super) enum Closer {
+    /// In a thread of its own. No other call waits for that.
+    Thread(Sender<OwnedFd>),
+    /// In the thread that has it, which answers one call alone.
+    Here,
+}
 
 impl Closer {
     pub(super) fn start() -> std::io::Result<Self> {
@@ -69,7 +74,7 @@ impl Closer {
         std::thread::Builder::new()
             .name("closer".to_owned())
             .spawn(move || receiver.into_iter().for_each(drop))?;
-        Ok(Self(sender))
+        Ok(Self::Thread(sender))
     }
 }
 
@@ -98,8 +103,8 @@ impl AsFd for TakenDescriptor<'_> {
 
 impl Drop for TakenDescriptor<'_> {
     fn drop(&mut self) {
-        if let Some(descriptor) = self.descriptor.take() {
-            let _ = self.closer.0.send(descriptor);
+        if let (Some(descriptor), Closer::Thread(closer)) = (self.descriptor.take(), self.closer) {
+            let _ = closer.send(descriptor);
         }
     }
 }
@@ -312,7 +317,7 @@ impl<'a> Caller<'a> {
             None | Some(Err(Errno::SRCH)) => take(self.open_thread()?),
             Some(other) => other,
         }?;
-        // From here on it is closed elsewhere, also where the caller is gone by now.
+        // From here on the closer closes it, also where the caller is gone by now.
         let taken = TakenDescriptor {
             descriptor: Some(taken),
             closer: self.closer,

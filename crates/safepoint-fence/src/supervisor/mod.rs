@@ -2,7 +2,7 @@
 //! a path, metadata of files outside, and the record of who wrote what.
 //!
 //! ```text
-//! filter ────────── which calls are handed over, which are closed
+//! filter, bpf ───── which calls are handed over, which are closed
 //! listener ──────── the kernel's side: calls and their answers
 //! caller, places ── whose call it is, and what its paths and descriptors really are
 //! writes ────────── recorded, then the kernel goes on: Landlock holds them
@@ -13,6 +13,7 @@
 //! network, send ─── done on behalf of the caller, where `reach` allows it
 //! reach, names, dns, sockets, registry ── what may be reached, and what is the session's own
 //! watch ─────────── what was seen
+//! workers ───────── threads for calls that may wait
 //! ```
 //!
 //! The supervisor never makes a decision that the rules do not make, and it never
@@ -21,6 +22,7 @@
 
 mod address;
 mod behalf;
+mod bpf;
 mod caller;
 mod dns;
 mod filter;
@@ -41,6 +43,7 @@ mod rule;
 mod send;
 mod sockets;
 mod watch;
+mod workers;
 mod writes;
 
 use std::io;
@@ -61,6 +64,7 @@ use places::DirectoryCache;
 use reach::Reach;
 use send::{Patience, Sent};
 use watch::Watch;
+use workers::Workers;
 
 pub(crate) use filter::lone_program;
 pub use gate::{Gate, WriteAccess};
@@ -150,6 +154,7 @@ impl SupervisorThread {
                     reach: Reach::new(supervision, lookup, Arc::clone(&seen)),
                     watch: seen,
                     waiting: AtomicUsize::new(0),
+                    workers: Workers::default(),
                 };
                 if told.send(Ok(())).is_ok() {
                     Arc::new(desk).serve();
@@ -224,6 +229,7 @@ struct Desk {
     closer: Closer,
     /// Calls that wait, each with a thread of its own.
     waiting: AtomicUsize,
+    workers: Workers,
 }
 
 /// More calls of one tree do not wait at once.
@@ -244,6 +250,12 @@ impl Supervisor {
     /// What was seen so far.
     pub fn observe(&self) -> Observation {
         self.watch.seen()
+    }
+
+    /// How many calls the kernel has handed over so far. Each one costs its caller two switches
+    /// between processes, so programs that only read should make hardly any.
+    pub fn count_calls(&self) -> u64 {
+        self.watch.count_calls()
     }
 
     /// Begins a new record, of what is written by programs that were left running: each new path
@@ -290,6 +302,7 @@ fn own_streams() -> Vec<(u64, u64)> {
 impl Desk {
     fn serve(self: &Arc<Self>) {
         while let Ok(Some(notification)) = self.listener.next() {
+            self.watch.add_call();
             let handled = catch_unwind(AssertUnwindSafe(|| self.handle(&notification)));
             match handled {
                 Ok(Some(answer)) => self.listener.answer(&notification, answer),
@@ -402,7 +415,8 @@ impl Desk {
                 notification: &notification,
                 listener: &desk.listener,
                 threads: &desk.threads,
-                closer: &desk.closer,
+                // This thread can wait for it.
+                closer: &Closer::Here,
             };
             match catch_unwind(AssertUnwindSafe(|| work(&desk, &caller))) {
                 Ok(answer) => desk.listener.answer(&notification, answer),
@@ -410,8 +424,8 @@ impl Desk {
             }
             desk.waiting.fetch_sub(1, Ordering::Relaxed);
         };
-        match thread::Builder::new().name("call".to_owned()).spawn(work) {
-            Ok(_) => None,
+        match self.workers.run(work) {
+            Ok(()) => None,
             Err(_) => {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 Some(Answer::Fail(Errno::AGAIN))

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::journal::{WriteJournal, Written};
@@ -19,6 +20,8 @@ const MAX_TARGETS: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Watch {
     seen: Mutex<Seen>,
+    /// How many calls were handed over.
+    calls: AtomicU64,
     /// Where new paths are told, while what was left running is watched.
     late: Mutex<Option<PathBuf>>,
     /// Where all paths are kept until the end of the action is recorded.
@@ -68,6 +71,7 @@ impl Watch {
     ) -> Self {
         Self {
             seen: Mutex::default(),
+            calls: AtomicU64::new(0),
             late: Mutex::default(),
             journal: Mutex::new(journal.map(WriteJournal::new)),
             gate,
@@ -99,6 +103,15 @@ impl Watch {
 
     fn lock_journal(&self) -> MutexGuard<'_, Option<WriteJournal>> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more call was handed over.
+    pub(super) fn add_call(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     pub(super) fn seen(&self) -> Observation {
@@ -212,6 +225,10 @@ fn insert<T: Ord>(targets: &mut BTreeSet<T>, target: T) {
 /// Those of these files that some process of this user has open for writing.
 fn open_for_writing(paths: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     let mut open = BTreeSet::new();
+    // All processes are looked at for this.
+    if paths.is_empty() {
+        return open;
+    }
     let entries = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
     let own = std::process::id().to_string();
     let processes = entries("/proc".into()).map(|it| it.file_name());

@@ -8,6 +8,7 @@
 
 mod behalf;
 mod closed;
+mod cost;
 mod freeze;
 mod metadata;
 mod network;
