@@ -394,6 +394,7 @@ mod tests {
             registry: place.join("registry"),
             journal: None,
             freezer: None,
+            guarded: safepoint_fence::GuardedNames::default(),
             network: safepoint_fence::NetworkAccess::Closed,
         };
         let inside = open.join("d");
