@@ -671,7 +671,6 @@ fn fe_05_a_hook_asks_nobody_that_settings_of_the_client_name() {
         let output = hook.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{name}: {output:?}");
     }
-    assert!(!env.json(&["log"])["actions"].as_array().unwrap().is_empty());
 }
 
 #[test]

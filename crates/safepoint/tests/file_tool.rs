@@ -387,7 +387,8 @@ fn fe_05_no_roll_back_and_no_change_moves_a_name_that_a_file_tool_relies_on() {
         assert!(place.join("x").exists() && !is_link(), "{call:?}");
     }
     // An agent's call is answered in the same way.
-    let line = format!("{} rollback {id} d", env!("CARGO_BIN_EXE_safepoint"));
+    let safepoint = env!("CARGO_BIN_EXE_safepoint");
+    let line = format!("{safepoint} mutate d --auto-checkpoint --operation '{change}'");
     let asked = json!({"command": line, "run_in_background": true});
     let instead = passes(&claude.before("t-2", "Bash", asked)).unwrap();
     let output = claude.shell(&instead);

@@ -1,5 +1,7 @@
 //! Who wrote what.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 fn written(room: &Room, script: &str) -> (BTreeSet<String>, BTreeSet<String>) {
