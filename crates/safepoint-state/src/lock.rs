@@ -2,7 +2,7 @@
 //! kernel lets go of them when a process dies, however it dies.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,8 +41,29 @@ pub(crate) fn take(
         }
     }
     Err(StateError::Busy {
-        what: what.to_owned(),
+        what: match holder(&file) {
+            Some(holder) => format!("{what} ({holder})"),
+            None => what.to_owned(),
+        },
     })
+}
+
+/// Who has the lock, as far as the kernel tells.
+fn holder(file: &File) -> Option<String> {
+    let inode = file.metadata().ok()?.ino().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let process = locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields.as_slice() {
+            [_, "FLOCK", _, _, process, place, ..] => {
+                let (_, number) = place.rsplit_once(':')?;
+                (number == inode).then_some(*process)
+            }
+            _ => None,
+        }
+    })?;
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+    Some(format!("by `{}`, process {process}", name.trim_end()))
 }
 
 /// Takes the lock if nobody has it.
@@ -75,4 +96,23 @@ fn open(path: &Path) -> Result<File, StateError> {
         .mode(0o600)
         .open(path)
         .map_err(|error| StateError::file("open", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn st_32_who_waits_for_a_lock_hears_who_has_it() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("lock");
+        let held = take(&path, Hold::Alone, Duration::ZERO, "`w`").unwrap();
+        let told = take(&path, Hold::Alone, Duration::ZERO, "`w`").unwrap_err();
+        let process = format!("process {})", std::process::id());
+        assert!(told.to_string().contains(&process), "{told}");
+        drop(held);
+        take(&path, Hold::Alone, Duration::ZERO, "`w`").unwrap();
+    }
 }

@@ -16,6 +16,7 @@ use super::authority;
 use super::operation::Operation;
 use super::place::Target;
 use super::{Found, Mutation, Secured};
+use crate::known_git::Caller;
 use crate::path;
 use crate::run::{self, Ran, Run, What, Whole};
 use crate::state::{State, Workspace};
@@ -26,8 +27,18 @@ const MIN_SECRET_BYTES: usize = 4;
 
 /// A command that takes longer was not meant to.
 const COMMAND_LIMIT: Duration = Duration::from_secs(600);
+/// How long a program of an agent's change may take at most. Nobody else goes back in the
+/// workspace meanwhile.
+const AGENT_LIMIT: Duration = Duration::from_secs(900);
 
 impl State {
+    fn bounded(&self, limit: Duration) -> Duration {
+        match self.caller {
+            Caller::Agent => limit.min(AGENT_LIMIT),
+            Caller::Person => limit,
+        }
+    }
+
     /// Runs a step that is a command.
     pub(super) fn run_step(
         &self,
@@ -78,7 +89,7 @@ impl State {
         variables.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
         let words: Vec<OsString> = argv.iter().map(OsString::from).collect();
         let limit = timeout.map_or(COMMAND_LIMIT, |span| {
-            Duration::from_micros(span.as_micros())
+            self.bounded(Duration::from_micros(span.as_micros()))
         });
         acted.meant.insert(place.path.clone());
         reached.everything = true;
@@ -118,7 +129,7 @@ impl State {
             directory: &workspace.root,
             variables: &self.variables_of(secured, &workspace.root),
             input: None,
-            limit: mutation.check_limit,
+            limit: self.bounded(mutation.check_limit),
             action: Some(&secured.action),
             whole: Whole::No,
             start: &|command| start(mutation, command),
