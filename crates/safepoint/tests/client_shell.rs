@@ -732,3 +732,19 @@ fn au_25_what_was_approved_is_looked_at_again_when_the_line_runs() {
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
 }
+
+#[test]
+fn fe_01_what_only_begins_like_our_hook_runs_behind_the_fence() {
+    let env = plain();
+    let elsewhere = testkit::outside(env!("CARGO_TARGET_TMPDIR"));
+    let store = elsewhere.path().join("made.db");
+    for words in [
+        format!("hook --store=sqlite:{} claude-code", store.display()),
+        format!("hook claude-code --store=sqlite:{}", store.display()),
+    ] {
+        let output = shell(&env, &format!("{SAFEPOINT} {words}"))
+            .output()
+            .unwrap();
+        assert!(!store.exists(), "{words}: {output:?}");
+    }
+}

@@ -253,6 +253,7 @@ fn own_hook(text: &OsStr) -> Option<Vec<String>> {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let ours = crate::world::this_program().ok()?;
     let is_ours = real(Path::new(program)).is_some_and(|path| Some(path) == real(&ours));
-    let is_hook = rest.first().is_some_and(|word| word == "hook");
+    // Other words would be options, with which it opens what somebody else names.
+    let is_hook = rest == ["hook", Client::ClaudeCode.name()];
     (is_ours && is_hook).then(|| rest.to_vec())
 }
