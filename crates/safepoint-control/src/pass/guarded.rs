@@ -34,9 +34,14 @@ const CODE_OF_CLIENTS: [&str; 9] = [
     ".mcp.json",
     "opencode.json",
 ];
-/// Folders of theirs in which every file is such a program, or can be.
-const PLACES_OF_CLIENTS: [&str; 4] = [
+/// Folders of theirs in which every file is such a program, or can name hooks.
+const PLACES_OF_CLIENTS: [&str; 9] = [
+    ".claude-plugin",
+    ".claude/agents",
+    ".claude/commands",
     ".claude/hooks",
+    ".claude/plugins",
+    ".claude/skills",
     ".github/hooks",
     ".opencode/plugin",
     ".opencode/plugins",
