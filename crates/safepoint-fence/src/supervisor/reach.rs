@@ -11,7 +11,7 @@ use super::address::{is_local, is_public, join_port, unfold};
 use super::dns::{IsNamed, NameServer};
 use super::names::{Lookup, Names};
 use super::registry::Registry;
-use super::sockets::{Transport, UnixPlace, listeners, unix_listeners};
+use super::sockets::{SocketList, Transport, UnixPlace};
 use super::watch::Watch;
 use super::{HostRule, Refusal, Supervision};
 
@@ -31,6 +31,7 @@ pub(super) struct Reach {
     names: Arc<Names>,
     server: Mutex<Option<NameServer>>,
     pub(super) registry: Registry,
+    sockets: SocketList,
     watch: Arc<Watch>,
 }
 
@@ -67,6 +68,7 @@ impl Reach {
             names: Arc::new(Names::new(lookup)),
             server: Mutex::default(),
             registry,
+            sockets: SocketList::default(),
             watch,
         }
     }
@@ -123,7 +125,7 @@ impl Reach {
         port: u16,
     ) -> Result<Route, Errno> {
         if is_local(address) {
-            let cookies = listeners(transport, address, port)?;
+            let cookies = self.sockets.listeners(transport, address, port)?;
             if cookies.is_empty() {
                 return Err(Errno::CONNREFUSED);
             }
@@ -150,7 +152,10 @@ impl Reach {
 
     /// Whether what answers at an address of this machine is still the session's own.
     pub(super) fn is_own(&self, transport: Transport, address: IpAddr, port: u16) -> bool {
-        let cookies = listeners(transport, address, port).unwrap_or_default();
+        let cookies = self
+            .sockets
+            .listeners(transport, address, port)
+            .unwrap_or_default();
         cookies.is_empty() || self.registry.has_all(&cookies)
     }
 
@@ -161,7 +166,7 @@ impl Reach {
         address: IpAddr,
         port: u16,
     ) -> Result<(), Errno> {
-        let cookies = listeners(transport, address, port)?;
+        let cookies = self.sockets.listeners(transport, address, port)?;
         match cookies.is_empty() || self.registry.has_all(&cookies) {
             true => Ok(()),
             false => Err(Errno::ADDRINUSE),
@@ -210,7 +215,9 @@ impl Reach {
             && self.label_of(unfold(address.ip()), NAME_SERVERS).is_none()
             && !(is_local(address.ip()) && {
                 let address = unfold(address.ip());
-                let cookies = listeners(Transport::Udp, address, NAME_SERVERS);
+                let cookies = self
+                    .sockets
+                    .listeners(Transport::Udp, address, NAME_SERVERS);
                 self.registry.has_all(&cookies.unwrap_or_default())
             })
     }
@@ -244,7 +251,9 @@ impl Reach {
         path: PathBuf,
     ) -> Result<Option<PathBuf>, Errno> {
         let status = fstat(file)?;
-        let cookies = unix_listeners(UnixPlace::File(status.st_dev, status.st_ino))?;
+        let cookies = self
+            .sockets
+            .unix_listeners(UnixPlace::File(status.st_dev, status.st_ino))?;
         if cookies.is_empty() {
             return Err(Errno::CONNREFUSED);
         }
@@ -267,7 +276,7 @@ impl Reach {
     pub(super) fn abstract_socket(&self, name: &[u8]) -> Result<Option<PathBuf>, Errno> {
         let mut kernel_name = vec![0];
         kernel_name.extend(name);
-        let cookies = unix_listeners(UnixPlace::Name(&kernel_name))?;
+        let cookies = self.sockets.unix_listeners(UnixPlace::Name(&kernel_name))?;
         if cookies.is_empty() {
             return Err(Errno::CONNREFUSED);
         }

@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::Dev;
 use rustix::io::Errno;
@@ -32,6 +33,8 @@ pub(super) enum UnixPlace<'a> {
 
 // What the kernel is asked, and what it answers.
 const BY_FAMILY: u16 = 20;
+/// The older question, which is about TCP of both families at once.
+const TCP: u16 = 18;
 const DUMP: u16 = 0x301;
 const END: u16 = 3;
 const HEADER: usize = 16;
@@ -43,33 +46,81 @@ const ATTRIBUTE_FILE: u16 = 1;
 const LISTENING: u8 = 10;
 const DATAGRAM: u8 = 2;
 
-/// The cookies of the sockets that answer at this address of this machine.
-pub(super) fn listeners(
-    transport: Transport,
-    address: IpAddr,
-    port: u16,
-) -> Result<Vec<u64>, Errno> {
-    let (protocol, states) = match transport {
-        Transport::Tcp => (libc::IPPROTO_TCP, 1 << LISTENING),
-        // One that is connected takes what comes from where it is connected to.
-        Transport::Udp => (libc::IPPROTO_UDP, u32::MAX),
-    };
-    let mut found = Vec::new();
-    let mut diagnostics = Diagnostics::open()?;
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        let [family, protocol] = [family, protocol].map(|it| u8::try_from(it).unwrap_or(0));
-        let mut request = vec![family, protocol, 0, 0];
-        request.extend(states.to_ne_bytes());
-        // The kernel leaves out other ports.
-        request.extend(port.to_be_bytes());
-        request.extend([0; 46]);
-        diagnostics.dump(&request, |body| {
+/// The sockets of this machine. The kernel is asked over one socket, which is opened with the first
+/// question and stays open.
+#[derive(Debug, Default)]
+pub(super) struct SocketList(Mutex<Option<Diagnostics>>);
+
+impl SocketList {
+    /// The cookies of the sockets that answer at this address of this machine.
+    pub(super) fn listeners(
+        &self,
+        transport: Transport,
+        address: IpAddr,
+        port: u16,
+    ) -> Result<Vec<u64>, Errno> {
+        let mut found = Vec::new();
+        let mut take = |body: &[u8]| {
             let socket = InternetSocket::read(body);
             let answers = socket.filter(|it| it.port == port && it.answers(address));
             found.extend(answers.map(|it| it.cookie));
-        })?;
+        };
+        match transport {
+            Transport::Tcp => {
+                let mut request = vec![0; 4];
+                request.extend(ports_from(port));
+                request.extend((1_u32 << LISTENING).to_ne_bytes());
+                request.extend([0; 4]);
+                self.dump(TCP, &request, &mut take)?;
+            }
+            Transport::Udp => {
+                for family in [libc::AF_INET, libc::AF_INET6] {
+                    let numbers = [family, libc::IPPROTO_UDP];
+                    let [family, protocol] = numbers.map(|it| u8::try_from(it).unwrap_or(0));
+                    let mut request = vec![family, protocol, 0, 0];
+                    // One that is connected takes what comes from where it is connected to.
+                    request.extend(u32::MAX.to_ne_bytes());
+                    request.extend(ports_from(port));
+                    self.dump(BY_FAMILY, &request, &mut take)?;
+                }
+            }
+        }
+        Ok(found)
     }
-    Ok(found)
+
+    /// The cookies of the Unix sockets that answer there. Of several processes that share one,
+    /// each has a copy of the same.
+    pub(super) fn unix_listeners(&self, place: UnixPlace<'_>) -> Result<Vec<u64>, Errno> {
+        let mut request = vec![u8::try_from(libc::AF_UNIX).unwrap_or(0), 0, 0, 0];
+        request.extend(u32::MAX.to_ne_bytes());
+        request.extend(0_u32.to_ne_bytes());
+        request.extend(SHOW_NAME_AND_FILE.to_ne_bytes());
+        request.extend(u64::MAX.to_ne_bytes());
+        let mut found = Vec::new();
+        self.dump(BY_FAMILY, &request, &mut |body| {
+            found.extend(bound_at(body, place));
+        })?;
+        Ok(found)
+    }
+
+    fn dump(&self, kind: u16, request: &[u8], take: &mut dyn FnMut(&[u8])) -> Result<(), Errno> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut diagnostics = match kept.take() {
+            Some(diagnostics) => diagnostics,
+            None => Diagnostics::open()?,
+        };
+        // After an error the rest of an answer may be left: it is not used again.
+        diagnostics.dump(kind, request, take)?;
+        *kept = Some(diagnostics);
+        Ok(())
+    }
+}
+
+/// `struct inet_diag_sockid`: sockets at one port of this machine. The kernel leaves others out.
+fn ports_from(port: u16) -> Vec<u8> {
+    let mut bytes = port.to_be_bytes().to_vec();
+    bytes.extend([0; 46]);
+    bytes
 }
 
 struct InternetSocket {
@@ -101,19 +152,6 @@ impl InternetSocket {
         let bound = unfold(self.address);
         bound.is_unspecified() || bound == unfold(wanted) || wanted.is_unspecified()
     }
-}
-
-/// The cookies of the Unix sockets that answer there. Of several processes that share one,
-/// each has a copy of the same.
-pub(super) fn unix_listeners(place: UnixPlace<'_>) -> Result<Vec<u64>, Errno> {
-    let mut request = vec![u8::try_from(libc::AF_UNIX).unwrap_or(0), 0, 0, 0];
-    request.extend(u32::MAX.to_ne_bytes());
-    request.extend(0_u32.to_ne_bytes());
-    request.extend(SHOW_NAME_AND_FILE.to_ne_bytes());
-    request.extend(u64::MAX.to_ne_bytes());
-    let mut found = Vec::new();
-    Diagnostics::open()?.dump(&request, |body| found.extend(bound_at(body, place)))?;
-    Ok(found)
 }
 
 /// The cookie of the socket, if it answers there: `struct unix_diag_msg` and its attributes.
@@ -152,6 +190,7 @@ fn is_file(value: &[u8], device: Dev, file: u64) -> Option<bool> {
 }
 
 /// A socket over which the kernel lists others.
+#[derive(Debug)]
 struct Diagnostics {
     socket: OwnedFd,
     buffer: Vec<u8>,
@@ -170,11 +209,16 @@ impl Diagnostics {
     }
 
     /// Asks for a list, and hands each part of it over.
-    fn dump(&mut self, request: &[u8], mut take: impl FnMut(&[u8])) -> Result<(), Errno> {
+    fn dump(
+        &mut self,
+        kind: u16,
+        request: &[u8],
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Errno> {
         let length = u32::try_from(HEADER + request.len()).map_err(|_| Errno::INVAL)?;
         let mut message = Vec::new();
         message.extend(length.to_ne_bytes());
-        message.extend(BY_FAMILY.to_ne_bytes());
+        message.extend(kind.to_ne_bytes());
         message.extend(DUMP.to_ne_bytes());
         message.extend([0; 8]);
         message.extend(request);
@@ -185,10 +229,10 @@ impl Diagnostics {
             if rest.is_empty() {
                 return Err(Errno::PROTO);
             }
-            while let Some((kind, body, after)) = part(rest) {
-                match kind {
-                    BY_FAMILY => take(body),
+            while let Some((found, body, after)) = part(rest) {
+                match found {
                     END => return Ok(()),
+                    _ if found == kind => take(body),
                     _ => return Err(Errno::PROTO),
                 }
                 rest = after;
@@ -230,8 +274,10 @@ mod tests {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
         let cookie = socket_cookie(&tcp).unwrap();
+        let list = SocketList::default();
         let found = |transport, address: &str, port| {
-            listeners(transport, address.parse().unwrap(), port).unwrap()
+            list.listeners(transport, address.parse().unwrap(), port)
+                .unwrap()
         };
         assert_eq!(found(Transport::Tcp, "127.0.0.1", port), [cookie]);
         assert_eq!(found(Transport::Tcp, "::ffff:127.0.0.1", port), [cookie]);
@@ -240,6 +286,14 @@ mod tests {
         let _client = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
         let _accepted = tcp.accept().unwrap();
         assert_eq!(found(Transport::Tcp, "127.0.0.1", port), [cookie]);
+
+        // One of the newer family takes both.
+        if let Ok(dual) = TcpListener::bind("[::]:0") {
+            let port = dual.local_addr().unwrap().port();
+            let cookie = socket_cookie(&dual).unwrap();
+            assert_eq!(found(Transport::Tcp, "127.0.0.1", port), [cookie]);
+            assert_eq!(found(Transport::Tcp, "::1", port), [cookie]);
+        }
 
         let udp = UdpSocket::bind("0.0.0.0:0").unwrap();
         let port = udp.local_addr().unwrap().port();
@@ -258,19 +312,20 @@ mod tests {
         let file = std::fs::metadata(&path).unwrap();
         let cookie = socket_cookie(&listener).unwrap();
         let place = UnixPlace::File(file.dev(), file.ino());
-        assert_eq!(unix_listeners(place).unwrap(), [cookie]);
+        let list = SocketList::default();
+        assert_eq!(list.unix_listeners(place).unwrap(), [cookie]);
         let _client = UnixStream::connect(&path).unwrap();
         let _accepted = listener.accept().unwrap();
-        assert_eq!(unix_listeners(place).unwrap(), [cookie]);
+        assert_eq!(list.unix_listeners(place).unwrap(), [cookie]);
         let other = UnixPlace::File(file.dev(), file.ino() + 1);
-        assert_eq!(unix_listeners(other).unwrap(), [0; 0]);
+        assert_eq!(list.unix_listeners(other).unwrap(), [0; 0]);
 
         let name = format!("fe-13-{cookie}");
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let listener = UnixListener::bind_addr(&address).unwrap();
         let mut wanted = vec![0];
         wanted.extend(name.as_bytes());
-        let found = unix_listeners(UnixPlace::Name(&wanted)).unwrap();
+        let found = list.unix_listeners(UnixPlace::Name(&wanted)).unwrap();
         assert_eq!(found, [socket_cookie(&listener).unwrap()]);
     }
 }
