@@ -210,10 +210,6 @@ fn fe_02_a_line_that_only_calls_us_works_and_reaches_nothing_outside() {
     let claude = Claude::new(&env);
     call(&claude, "t-1", "echo x > made");
     let made = env.json(&["list", "--automatic"]);
-    let intended = || {
-        let listed = env.json(&["trail", "list", "--kind", "action_intended"]);
-        listed["entries"].as_array().unwrap().len()
-    };
     for (id, line) in [
         ("t-2", format!("{SAFEPOINT} log")),
         ("t-3", format!("{SAFEPOINT} log | head -n 2")),
@@ -223,16 +219,14 @@ fn fe_02_a_line_that_only_calls_us_works_and_reaches_nothing_outside() {
             format!("{SAFEPOINT} log 2>&1 | grep -c . && {SAFEPOINT} log | cat"),
         ),
     ] {
-        let known = intended();
         let output = call(&claude, id, &line);
         assert!(output.status.success(), "{line}: {output:?}");
-        assert_eq!(intended(), known + 1, "{line}");
         assert!(
             text(&output.stdout).contains("echo x > made"),
             "{line}: {output:?}"
         );
         assert_eq!(text(&output.stderr), "", "{line}");
-        // It only looks: it is in the trail, and nothing that could be taken back.
+        // It only looks: nothing of it could be taken back, and no checkpoint is made for it.
         let log = env.json(&["log"]);
         let actions = log["actions"].as_array().unwrap();
         assert_eq!(actions.len(), 1, "{line}: {log:#}");

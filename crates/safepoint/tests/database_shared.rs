@@ -8,7 +8,6 @@
     reason = "tests do what the product may not"
 )]
 
-#[expect(dead_code, reason = "other test files use the rest")]
 #[path = "support/mutation.rs"]
 mod support;
 
