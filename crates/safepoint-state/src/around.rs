@@ -104,6 +104,19 @@ impl Share {
         }
     }
 
+    /// Whether something at a path, or below it, is the action's own.
+    fn has_part_of(&self, path: &[u8]) -> bool {
+        let below = match self {
+            Self::All | Self::Without(_) => false,
+            Self::Only(paths) => paths.iter().any(|it| path::is_within(it, path)),
+            Self::Observed { paths, trees, .. } => paths
+                .iter()
+                .chain(trees)
+                .any(|it| path::is_within(it, path)),
+        };
+        below || self.has_path(path)
+    }
+
     fn has(&self, change: &Change) -> bool {
         let at = |paths: &[TreePath]| paths.iter().any(|it| path::is_within(&change.path, it));
         match self {
@@ -299,7 +312,7 @@ impl State {
             let path = crate::scope::unescape(&note.path);
             // What lies too deep to be seen being written lies in what the action made.
             let is_own =
-                share.has_path(&path) || made.iter().any(|it| path::is_within(&path, &it.path));
+                share.has_part_of(&path) || made.iter().any(|it| path::is_within(&path, &it.path));
             // What is held encrypted comes back, and is among the changes.
             is_own && !before.record.holds_sealed(&note.path)
         });
