@@ -126,6 +126,30 @@ impl State {
         notable_changes(&reader, before, after)
     }
 
+    /// Whether an action was a roll back to what was there already.
+    pub fn has_changed_nothing(&self, action: &Action) -> bool {
+        if action.action != "checkpoint.rollback" {
+            return false;
+        }
+        let ends = (
+            self.find(action.before.as_str()),
+            self.find(action.after.as_str()),
+        );
+        let (Ok(before), Ok(after)) = ends else {
+            return false;
+        };
+        let (before, after) = (before.record, after.record);
+        let has_same_parts = before.parts.len() == after.parts.len()
+            && before
+                .parts
+                .iter()
+                .zip(&after.parts)
+                .all(|(a, b)| a.is_same(b));
+        (before.files, before.git, before.root_mode) == (after.files, after.git, after.root_mode)
+            && (before.linked, before.sealed) == (after.linked, after.sealed)
+            && has_same_parts
+    }
+
     /// What an action changed, between the snapshots before and after it.
     pub fn changes_of(
         &self,

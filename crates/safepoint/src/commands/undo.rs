@@ -42,7 +42,7 @@ pub(crate) fn run(context: &mut Context, arguments: &Arguments) -> Result<Exit, 
             let (last, newer) = match actions.first().filter(|_| is_gone) {
                 // Who asks after the whole directory was deleted wants it back.
                 Some(newest) if newest.is_observed() => (newest, Vec::new()),
-                _ => last_of(&actions, &workspace.root)?,
+                _ => last_of(&state, &actions, &workspace.root)?,
             };
             let last = state.find_action(last.id.as_str())?; // as the trail tells of it
             if let [why, ..] = state.doubts_about(&last)?.as_slice() {
@@ -81,13 +81,15 @@ const LOOKED_AT: u32 = 1_000;
 
 /// What was done last of these actions, the newest first, and what was seen to change since.
 fn last_of<'a>(
+    state: &safepoint_state::State,
     actions: &'a [Action],
     workspace: &Path,
 ) -> Result<(&'a Action, Vec<&'a Action>), StateError> {
     let taken = taken_back(actions);
     // What changed nothing, and what took something back, is nothing to take back.
     let did = |one: &&Action| one.undoes.is_none() && !one.is_back_out() && one.before != one.after;
-    let live = |one: &&Action| did(one) && !taken.contains_key(&one.id);
+    let live =
+        |one: &&Action| did(one) && !taken.contains_key(&one.id) && !state.has_changed_nothing(one);
     let asked = actions
         .iter()
         .position(|one| live(&one) && !one.is_observed());
