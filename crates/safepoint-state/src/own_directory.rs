@@ -9,7 +9,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
+<<<<<<< HEAD
     CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fsync, mkdirat, openat, openat2,
+=======
+    CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, chmod, fstat, fsync, mkdirat, openat,
+    openat2, renameat_with,
+>>>>>>> 9808d83 (state: what stands in the place of .checkpoints makes way for a way back)
 };
 use rustix::io::Errno;
 use safepoint_store::StoreError;
@@ -44,6 +49,30 @@ impl OwnDirectory {
                 .map_err(|error| unwritable(&made.path, error))?;
         }
         Ok(made)
+    }
+
+    /// The same, where a way back needs it: a link or a file in its place makes way, and a
+    /// directory that was closed is opened for its owner.
+    pub(crate) fn reclaim(workspace: &Path, name: &str) -> Result<Self, StateError> {
+        Self::clear_way(workspace, name)?;
+        if workspace.symlink_metadata().is_ok() {
+            let root = Self::root(workspace)?;
+            let path = root.path.join(name);
+            let failed = |error: Errno| not_ours(&path, error);
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match openat(&root.handle, name, flags, Mode::empty()) {
+                Ok(found) => {
+                    let mode = fstat(&found).map_err(failed)?.st_mode & 0o7777;
+                    if mode & 0o700 != 0o700 {
+                        let found = format!("/proc/self/fd/{}", found.as_raw_fd());
+                        chmod(found, Mode::from_raw_mode(mode | 0o700)).map_err(failed)?;
+                    }
+                }
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Self::make(workspace, name)
     }
 
     /// Opens a directory of ours, if it is there.

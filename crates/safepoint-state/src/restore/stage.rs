@@ -185,7 +185,7 @@ pub(super) fn prepare_like(
     reader: &Reader<'_>,
 ) -> Result<Staged, StateError> {
     clear(workspace)?;
-    let staging = OwnDirectory::make(workspace, own::CHECKPOINTS)?.inside(STAGING)?;
+    let staging = OwnDirectory::reclaim(workspace, own::CHECKPOINTS)?.inside(STAGING)?;
     let directory = staging.path().to_owned();
     let paths: Vec<&[u8]> = changes.iter().map(|it| it.path.as_slice()).collect();
     durable::write(
