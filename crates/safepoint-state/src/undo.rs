@@ -90,6 +90,7 @@ impl Undoing<'_> {
         undone
             .iter_mut()
             .for_each(|change| renumber(&mut change.to));
+        self.take_hidden(&mut undone, after)?;
         left.was_any = undone.iter().any(Change::is_notable);
         for change in &undone {
             if self.file(change, sink, &mut edits, &mut conflicts)? == Found::Gone
@@ -113,7 +114,9 @@ impl Undoing<'_> {
                 relinked,
             })
             .collect();
-        let mut plan = Plan::new(self.present, &[before, after], files, git);
+        // What the action left out is not there, or is not captured now either, or is taken for
+        // what it left.
+        let mut plan = Plan::new(self.present, &[before], files, git);
         plan.add_parts(self.trees, self.workspace, self.scope, &before.files)?;
         left.is_any = !plan.kept.is_empty() || plan.changes.iter().any(is_felt);
         if let Some(change) = before.root_change(after).and_then(|it| it.from.zip(it.to)) {
@@ -165,6 +168,21 @@ impl Undoing<'_> {
         plan.unrestored.append(&mut left.staying);
         plan.left = left;
         Ok(plan)
+    }
+
+    /// What an action left was not captured where it excluded it at the same time. What is there
+    /// now counts as that.
+    fn take_hidden(&self, undone: &mut [Change], after: &Record) -> Result<(), StateError> {
+        let hidden = after.omitted_paths();
+        for change in undone.iter_mut().filter(|change| change.from.is_none()) {
+            if hidden
+                .iter()
+                .any(|one| path::is_within(&change.path, &one.path))
+            {
+                change.from = tree::find(self.trees, Some(&self.present.files), &change.path)?;
+            }
+        }
+        Ok(())
     }
 
     fn file(

@@ -517,3 +517,77 @@ fn st_35_what_an_action_made_a_secret_is_not_called_new() {
     env.json(&["undo", exec["action_id"].as_str().unwrap()]);
     assert_eq!(read(&env, "README.md").as_deref(), Some("hello\n"));
 }
+
+#[test]
+fn st_35_a_line_cannot_exclude_what_it_destroys() {
+    for exclude in ["'**'", "README.md, src"] {
+        let env = env();
+        env.write("project/README.md", "demo\n");
+        env.write("project/src/a.txt", "a\n");
+        let damage = "echo damage >README.md; rm src/a.txt; echo made >src/b.txt";
+        let settings = format!("echo \"exclude: [{exclude}]\" >safepoint.yaml");
+        env.write("project/act.sh", &format!("{damage}; {settings}\n"));
+        let id = checkpoint(&env, &[]);
+        let acted = env.run(&["exec", "--no-tui", "--", "sh", "act.sh"]);
+        assert_eq!(acted.code, 0, "{acted:?}");
+        for back in [&["undo"][..], &["rollback", &id]] {
+            let reply = env.json(back);
+            assert_eq!(reply["verification"]["match"], true, "{reply}");
+            assert_eq!(read(&env, "README.md").as_deref(), Some("demo\n"));
+            assert_eq!(read(&env, "src/a.txt").as_deref(), Some("a\n"));
+            if back.len() == 1 {
+                assert_eq!(read(&env, "src/b.txt"), None, "{exclude}");
+            }
+            env.json(&["redo"]);
+            assert_eq!(read(&env, "README.md").as_deref(), Some("damage\n"));
+        }
+    }
+}
+
+#[test]
+fn st_35_plain_undo_goes_past_a_roll_back_that_changed_nothing() {
+    let env = env();
+    env.write("project/f", "1");
+    let acted = env.run(&["exec", "--no-tui", "--", "touch", "made"]);
+    assert_eq!(acted.code, 0, "{acted:?}");
+    let id = checkpoint(&env, &[]);
+    env.json(&["rollback", &id]);
+    env.json(&["undo"]);
+    assert_eq!(read(&env, "made"), None);
+}
+
+#[test]
+fn st_35_undo_names_a_directory_that_is_left_out_and_was_changed() {
+    let env = env();
+    env.write("project/node_modules/one/file.js", "1");
+    env.write("project/act.sh", "rm -rf node_modules/one\n");
+    let run = env.run(&["exec", "--no-tui", "--json", "--", "sh", "act.sh"]);
+    let reply: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let action = reply["action_id"].as_str().unwrap();
+    let run = env.run(&["undo", action, "--json"]);
+    let reply: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reply["not_restored"][0]["path"], "node_modules", "{reply}");
+}
+
+#[test]
+fn st_35_what_stands_in_the_place_of_our_directory_does_not_stop_the_way_back() {
+    for damage in [
+        "ln -s /nonexist .checkpoints",
+        "ln -s .. .checkpoints",
+        "echo mine >.checkpoints",
+        "mkdir .checkpoints; chmod 000 .checkpoints",
+    ] {
+        let env = env();
+        env.write("project/a", "a");
+        let id = checkpoint(&env, &[]);
+        let script = format!("echo damage >a; rm -rf .checkpoints; {damage}\n");
+        env.write("project/act.sh", &script);
+        let acted = env.run(&["exec", "--no-tui", "--", "sh", "act.sh"]);
+        assert_eq!(acted.code, 0, "{acted:?}");
+        let undone = env.json(&["undo"]);
+        assert_eq!(undone["verification"]["match"], true, "{damage}: {undone}");
+        assert_eq!(read(&env, "a").as_deref(), Some("a"), "{damage}");
+        env.json(&["rollback", &id]);
+        checkpoint(&env, &[]);
+    }
+}

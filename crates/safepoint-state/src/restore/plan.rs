@@ -142,17 +142,10 @@ impl Plan {
         omitted.extend(present.scan.left_out.iter().map(|one| one.path.clone()));
         omitted.extend(present.scan.sensitive.iter().map(|(path, _)| path.clone()));
         let mut left_out_then = BTreeSet::new();
-        let mut left_out_since = BTreeSet::new();
-        for (number, record) in records.iter().enumerate() {
+        for record in records {
             let notes = record.left_out.iter().chain(&record.sensitive);
-            let paths = notes.map(|note| unescape(&note.path));
-            match number {
-                0 => left_out_then.extend(paths),
-                _ => left_out_since.extend(paths),
-            }
+            left_out_then.extend(notes.map(|note| unescape(&note.path)));
         }
-        // What the state that is brought back holds, and is not there at all, is not lost by it.
-        left_out_since.retain(|path| !left_out_then.contains(path));
         let mut kept = Vec::new();
         let mut incomplete = false;
         let mut unrestored = Vec::new();
@@ -184,10 +177,6 @@ impl Plan {
                     stay(change, "the checkpoint left it out".to_owned());
                     return false;
                 }
-                if change.from.is_some() && left_out_since.iter().any(|path| within(&path)) {
-                    stay(change, "a checkpoint left it out".to_owned());
-                    return false;
-                }
                 if omitted.iter().any(|path| within(&path)) {
                     incomplete |= change.to.is_some();
                     stay(
@@ -202,8 +191,7 @@ impl Plan {
                     return true;
                 }
                 let inside = |path: &&TreePath| path::is_within(path, &change.path);
-                let unseen = omitted.iter().chain(&left_out_then).chain(&left_out_since);
-                match unseen.clone().find(inside) {
+                match omitted.iter().chain(&left_out_then).find(inside) {
                     Some(inside) => {
                         incomplete |= change.to.is_some();
                         // A directory nested without end would be named at each level.

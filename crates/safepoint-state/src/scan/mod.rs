@@ -153,15 +153,15 @@ impl Trees for MixedTrees<'_> {
     }
 }
 
-/// Directories that are captured although they look like caches now: what brings a state back has
-/// to see all that the state holds, whatever was put there since.
+/// What is captured although it looks like a cache, or the settings exclude it, now: what brings a
+/// state back has to see all that the state holds, whatever was written there since.
 #[derive(Default)]
 pub(crate) struct Held<'a> {
     states: Vec<(&'a Objects, Subtree)>,
 }
 
 impl<'a> Held<'a> {
-    /// The directories that these states hold.
+    /// What these states hold.
     pub(crate) fn of(objects: &'a Objects, states: &[Subtree]) -> Self {
         Self {
             states: states.iter().map(|state| (objects, *state)).collect(),
@@ -171,7 +171,7 @@ impl<'a> Held<'a> {
     fn has(&self, path: &[u8]) -> bool {
         self.states.iter().any(|(objects, state)| {
             let found = tree::find(&objects.reader(), Some(state), path);
-            found.is_ok_and(|it| it.is_some_and(|it| it.subtree().is_some()))
+            found.is_ok_and(|it| it.is_some())
         })
     }
 }

@@ -284,7 +284,9 @@ impl Walk<'_> {
         beside: &[Vec<u8>],
     ) -> Result<bool, StateError> {
         let rules = self.request.rules;
-        if let Some(why) = rules.excluded(path) {
+        if let Some(why) = rules.excluded(path)
+            && !self.request.held.has(path)
+        {
             self.leave_out(path, why);
             return Ok(true);
         }
