@@ -332,6 +332,8 @@ fn st_34_a_chosen_sealed_secret_that_is_gone_comes_back() {
 #[test]
 fn st_35_a_sealed_secret_that_a_check_took_is_told_and_comes_back() {
     let env = with_secrets();
+    // By a script: its words are no reason to ask anybody.
+    env.write("project/check.sh", "rm -f .env\n");
     let before = look(&env.project());
     let operation = serde_json::json!({ "type": "append", "content": "more\n" }).to_string();
     env.json(&[
@@ -341,7 +343,7 @@ fn st_35_a_sealed_secret_that_a_check_took_is_told_and_comes_back() {
         "--operation",
         &operation,
         "--verify",
-        "rm -f .env",
+        "sh check.sh",
     ]);
     assert!(!env.project().join(".env").exists());
     let log = env.json(&["log"]);
