@@ -254,6 +254,8 @@ fn st_35_references_in_tables_are_told_and_come_back() {
     if !git_command(&root, &init).status().unwrap().success() {
         return; // git is too old to have them
     }
+    git(&root, &["config", "user.name", "a"]);
+    git(&root, &["config", "user.email", "a@b"]);
     commit(&root, "first");
     stash(&env, "mine");
     let facts = || {
