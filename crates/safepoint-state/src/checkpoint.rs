@@ -179,15 +179,11 @@ impl State {
         fault::point("checkpoint.stored");
         if wanted.origin == Origin::Asked {
             // A workspace that cannot be written shows here, before anything is recorded.
-<<<<<<< HEAD
             match OwnDirectory::make(&workspace.root, own::CHECKPOINTS) {
                 // Only the manifest lies there.
                 Ok(_) | Err(StateError::NotOurs { .. }) => {}
                 Err(error) => return Err(error),
             }
-=======
-            OwnDirectory::reclaim(&workspace.root, own::CHECKPOINTS)?;
->>>>>>> 9808d83 (state: what stands in the place of .checkpoints makes way for a way back)
         }
         fault::point("checkpoint.prepared");
         self.record_with(&snapshot, observed.as_ref(), &wanted_parts)?;

@@ -9,12 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-<<<<<<< HEAD
-    CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fsync, mkdirat, openat, openat2,
-=======
-    CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, chmod, fstat, fsync, mkdirat, openat,
-    openat2, renameat_with,
->>>>>>> 9808d83 (state: what stands in the place of .checkpoints makes way for a way back)
+    CWD, FileType, Mode, OFlags, ResolveFlags, chmod, fstat, fsync, mkdirat, openat, openat2,
 };
 use rustix::io::Errno;
 use safepoint_store::StoreError;
