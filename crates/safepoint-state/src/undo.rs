@@ -11,6 +11,7 @@ use std::path::Path;
 use safepoint_model::Timestamp;
 
 use crate::capture::Capture;
+use crate::contested::Contested;
 use crate::git::index;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
@@ -73,6 +74,7 @@ impl Undoing<'_> {
         &self,
         before: &Record,
         after: &Record,
+        contested: &Contested,
         sink: &Sink<'_>,
     ) -> Result<Plan, StateError> {
         let mut conflicts = Vec::new();
@@ -89,6 +91,13 @@ impl Undoing<'_> {
             .for_each(|change| renumber(&mut change.to));
         left.was_any = undone.iter().any(Change::is_notable);
         for change in &undone {
+            if let Some(other) = contested.get(&change.path) {
+                let present = tree::find(self.trees, Some(&self.present.files), &change.path)?;
+                if !same(&present, &change.to) {
+                    conflicts.push(contested_file(change, other));
+                }
+                continue;
+            }
             if self.file(change, sink, &mut edits, &mut conflicts)? == Found::Gone
                 && change.is_notable()
             {
@@ -97,7 +106,7 @@ impl Undoing<'_> {
         }
         let staying = self.keep_full_directories(&mut edits)?;
         self.add_missing_parents(before, &mut edits)?;
-        let git = self.git(before, after, sink, &mut conflicts, &mut left)?;
+        let git = self.git((before, after), contested, sink, &mut conflicts, &mut left)?;
         if !conflicts.is_empty() {
             return Err(StateError::Conflict { conflicts });
         }
@@ -359,8 +368,8 @@ impl Undoing<'_> {
     /// The git state that the action changed, where it has not moved on since.
     fn git(
         &self,
-        before: &Record,
-        after: &Record,
+        (before, after): (&Record, &Record),
+        contested: &Contested,
         sink: &Sink<'_>,
         conflicts: &mut Vec<FileConflict>,
         left: &mut Left,
@@ -414,6 +423,10 @@ impl Undoing<'_> {
                 continue;
             }
             let untouched = self.is_as_left(&change, &present)?;
+            if let Some(other) = contested.get(&change.path) {
+                conflicts.push(contested_file(&change, other));
+                continue;
+            }
             if !untouched && git_state::is_notable(&change.path) {
                 conflicts.push(FileConflict {
                     path: change.path.clone(),
@@ -533,6 +546,17 @@ impl Undoing<'_> {
 /// Whether a path is the index of a repository.
 fn is_index(path: &[u8]) -> bool {
     path.ends_with(b".git/index")
+}
+
+/// A file that another action wrote while this one went on.
+fn contested_file(change: &Change, other: &str) -> FileConflict {
+    FileConflict {
+        path: change.path.clone(),
+        why: format!("{other} wrote it too while this went on, and nobody knows what is whose"),
+        hunks: Vec::new(),
+        ours: None,
+        below: None,
+    }
 }
 
 /// What was found where an action had changed something.

@@ -127,6 +127,12 @@ fn moves_trees(call: i64) -> bool {
     matches!(call, libc::SYS_renameat | libc::SYS_renameat2)
 }
 
+/// Whether a call puts each of two names in the place of the other.
+fn exchanges(caller: &Caller<'_>) -> bool {
+    let flags = libc::RENAME_EXCHANGE.cast_signed();
+    caller.notification.call() == libc::SYS_renameat2 && caller.int(4) & flags != 0
+}
+
 /// Records a call that writes.
 pub(super) fn record(
     caller: &Caller<'_>,
@@ -163,6 +169,7 @@ pub(super) fn record(
         _ => None,
     };
     let makes_directory = makes_directory(call);
+    let ends = paths.clone();
     for path in paths {
         // A directory that is wanted outside is asked for as one.
         let path = match makes_directory {
@@ -171,6 +178,12 @@ pub(super) fn record(
         };
         if !note(path, is_tree, places, watch) {
             return Answer::Fail(Errno::ACCESS);
+        }
+    }
+    if let (true, [from, to]) = (is_tree, ends.as_slice()) {
+        watch.move_tree(from, to);
+        if exchanges(caller) {
+            watch.move_tree(to, from);
         }
     }
     match single {
