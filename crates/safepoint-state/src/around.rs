@@ -4,8 +4,6 @@
 //! The command itself is none of our business here, and no lock is held while
 //! it runs: it may take hours, and may call us itself.
 
-use std::collections::BTreeSet;
-
 use safepoint_model::{ActionId, Timestamp};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::{Kind, Writing};
@@ -19,9 +17,10 @@ use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::scan::Progress;
 use crate::scope::Scope;
+use crate::share::Share;
 use crate::snapshot::{self, Action, Sealed, Selection, Snapshot};
 use crate::state::{State, Workspace};
-use crate::tree::{self, Change, ChangeKind, Subtree};
+use crate::tree::{self, Change, ChangeKind};
 use crate::{ContentId, StateError, omitted, record};
 
 /// So many checkpoints are looked through for what they hold encrypted.
@@ -40,104 +39,8 @@ pub struct Errand {
     pub summary: String,
     /// What was decided about it.
     pub decision: String,
-    /// What else is known to have changed while it went on. `None` where something else still
-    /// goes on, or all is its own; otherwise the rest is recorded as observed at its end.
-    pub beside: Option<Beside>,
-}
-
-/// What others did while an action, and those that overlap with it, went on.
-#[derive(Clone, Debug)]
-pub struct Beside {
-    /// The state before the first of them.
-    pub since: Snapshot,
-    /// The paths that actions told of since.
-    pub paths: Vec<TreePath>,
-}
-
-/// Whether something else was going on in the workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Company {
-    /// Nothing: whatever has changed since the last look, nobody told us of.
-    Alone,
-    /// Other actions, which will tell themselves what they changed.
-    Others,
-}
-
-/// Which changes are an action's own, where others ran beside it.
-#[derive(Clone, Debug)]
-pub enum Share {
-    /// All of them.
-    All,
-    /// Those at these paths and below.
-    Only(Vec<TreePath>),
-    /// All but those at these paths and below.
-    Without(Vec<TreePath>),
-    /// What its own processes were seen to write, in the git state too.
-    Observed {
-        /// Exactly these paths.
-        paths: BTreeSet<TreePath>,
-        /// These, and all that is below: directories that were moved or removed as a whole.
-        trees: Vec<TreePath>,
-        /// The git state of a linked work tree, which lies elsewhere.
-        linked: LinkedShare,
-    },
-}
-
-/// Whose the changes of the git state of a linked work tree are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkedShare {
-    /// The action's.
-    Own,
-    /// Somebody else's.
-    Others,
-}
-
-impl Share {
-    /// Whether what lies at a path is the action's own.
-    pub(crate) fn has_path(&self, path: &[u8]) -> bool {
-        let at = |paths: &[TreePath]| paths.iter().any(|it| path::is_within(path, it));
-        match self {
-            Self::All => true,
-            Self::Only(paths) => at(paths),
-            Self::Without(paths) => !at(paths),
-            Self::Observed { paths, trees, .. } => at(trees) || paths.contains(path),
-        }
-    }
-
-    /// Whether something at a path, or below it, is the action's own.
-    fn has_part_of(&self, path: &[u8]) -> bool {
-        let below = match self {
-            Self::All | Self::Without(_) => false,
-            Self::Only(paths) => paths.iter().any(|it| path::is_within(it, path)),
-            Self::Observed { paths, trees, .. } => paths
-                .iter()
-                .chain(trees)
-                .any(|it| path::is_within(it, path)),
-        };
-        below || self.has_path(path)
-    }
-
-    fn has(&self, change: &Change) -> bool {
-        let at = |paths: &[TreePath]| paths.iter().any(|it| path::is_within(&change.path, it));
-        match self {
-            Self::All => true,
-            // A directory that was made for one of them belongs to it.
-            Self::Only(paths) => {
-                let made = change.from.is_none()
-                    && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
-                at(paths) || (made && paths.iter().any(|it| path::is_within(it, &change.path)))
-            }
-            Self::Without(paths) => !at(paths),
-            // Likewise.
-            Self::Observed { paths, trees, .. } => {
-                let made = change.from.is_none()
-                    && change.to.as_ref().is_some_and(|to| to.subtree().is_some());
-                let within = |it: &TreePath| path::is_within(it, &change.path);
-                self.has_path(&change.path)
-                    || made && (paths.iter().any(within) || trees.iter().any(within))
-            }
-        }
-    }
+    /// The action that left running what did it.
+    pub left_by: Option<ActionId>,
 }
 
 /// What an action changed.
@@ -156,14 +59,13 @@ impl State {
         &self,
         workspace: &Workspace,
         action: &ActionId,
-        company: Company,
         progress: &Progress,
     ) -> Result<Snapshot, StateError> {
-        match self.before_once(workspace, action, company, progress) {
+        match self.before_once(workspace, action, progress) {
             // As with any checkpoint: what cannot be read any more is stored anew.
             Err(StateError::Damaged { .. } | StateError::Missing { .. }) => {
                 self.objects()?.heal()?;
-                self.before_once(workspace, action, company, progress)
+                self.before_once(workspace, action, progress)
             }
             other => other,
         }
@@ -173,9 +75,9 @@ impl State {
         &self,
         workspace: &Workspace,
         action: &ActionId,
-        company: Company,
         progress: &Progress,
     ) -> Result<Snapshot, StateError> {
+        let _look = self.hold_look(&workspace.root)?;
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         // Open until the record is written: `gc` collects what no record refers to.
         let objects = self.objects()?;
@@ -193,10 +95,8 @@ impl State {
             return Ok(latest);
         }
         now.record.size = size;
-        let observed = match company {
-            Company::Alone => self.observed(&objects.reader(), &now)?,
-            Company::Others => None,
-        };
+        let others = self.writes_of_others(&workspace.root, Some(action), None)?;
+        let observed = self.account(&objects, &mut now, others)?;
         self.verify_with(&objects, &now)?;
         fault::point("checkpoint.stored");
         self.record(&now, observed.as_ref())?;
@@ -238,6 +138,7 @@ impl State {
         match latest.into_iter().next() {
             Some(latest)
                 if is_good(&latest, self.now())
+                    && !latest.record.untold
                     && is_same(&latest, now)
                     && self.is_as_told(&latest)? =>
             {
@@ -265,6 +166,7 @@ impl State {
         progress: &Progress,
         beside: impl FnOnce(&mut Writing<'_>, &[Changed]) -> Result<(), E>,
     ) -> Result<Vec<Changed>, E> {
+        let _look = self.hold_look(&workspace.root)?;
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         // A workspace that nobody may enter has no way back and no next action.
         let closed = crate::restore::open_root(&workspace.root)?;
@@ -283,26 +185,37 @@ impl State {
         )?;
         after.record.size = size;
         self.carry_sealed(&mut after)?;
+        // What others have begun to write by now they tell themselves.
+        let root = &workspace.root;
+        let mut others = self.writes_of_others(root, Some(&errand.id), errand.left_by.as_ref())?;
         // What stands there now, of whoever; what is this action's own is shown apart from it.
-        let (after, present) = match share {
-            Share::All => (after, None),
+        let (began, mut after, mut present) = match share {
+            Share::All => (None, after, None),
             Share::Only(_) | Share::Without(_) | Share::Observed { .. } => {
-                let own = self.own_part(&objects, before, &after, share)?;
-                (own, Some(after))
+                let began = self.beginning(&objects, before, &after, share)?;
+                let from = began.as_ref().unwrap_or(before);
+                let own = self.own_part(&objects, from, &after, share)?;
+                (began, own, Some(after))
             }
         };
-        let changes = record::changes_by_action(&objects.reader(), before, &after)?;
-        let rest = match (&errand.beside, &present) {
-            (Some(beside), Some(present)) => {
-                let own = changes.iter().map(|change| change.path.clone());
-                self.of_nobody(&objects, beside, own, present)?
+        let from = began.as_ref().unwrap_or(before);
+        let changes = record::changes_by_action(&objects.reader(), from, &after)?;
+        others.add_own(share, changes.iter().map(|change| change.path.clone()));
+        let rest = match &mut present {
+            Some(present) => self.account(&objects, present, others)?,
+            None => {
+                after.record.untold = others.is_unseen();
+                None
             }
-            _ => None,
         };
         // Where all that is there is its own, one record is enough.
         let (after, present) = match present {
             Some(present) if rest.is_none() && is_same(&after, &present) => (present, None),
-            present => (after, present),
+            Some(present) => {
+                after.record.untold = true;
+                (after, Some(present))
+            }
+            None => (after, None),
         };
         let seen = present.as_ref().unwrap_or(&after);
         let mut unheld = before.record.lapsed_until(&seen.record, &objects.reader());
@@ -322,7 +235,7 @@ impl State {
         let did_something = !changes.is_empty()
             || unheld.iter().any(omitted::is_lost)
             || seen.record.has_closed_since(&before.record)
-            || self.index_differs(&objects.reader(), before, &after)?;
+            || self.index_differs(&objects.reader(), from, &after)?;
         let row = Action {
             id: errand.id.clone(),
             workspace: workspace.root.clone(),
@@ -332,10 +245,10 @@ impl State {
             summary: errand.summary.clone(),
             decision: Some(errand.decision.clone()),
             outcome: outcome.to_owned(),
-            before: before.id.clone(),
+            before: from.id.clone(),
             after: match did_something {
                 true => after.id.clone(),
-                false => before.id.clone(),
+                false => from.id.clone(),
             },
             undoes: None,
         };
@@ -349,16 +262,19 @@ impl State {
         });
         let changed: Vec<Changed> = changes.iter().map(Changed::of).collect();
         self.trail.write(Durability::Sync, |writing| {
+            if snapshot::is_recorded(&self.trail, writing.sql(), &errand.id)? {
+                // Another process was faster, and whoever calls sees by what.
+                return beside(writing, &changed);
+            }
+            if let Some(began) = &began {
+                self.record_in(writing, began)?;
+            }
             if did_something {
                 self.record_in(writing, &after)?;
             }
-            if let Some((known, action)) = &rest {
-                self.record_in(writing, known)?;
-                self.record_observed(writing, action)?;
-            }
             // The next look is compared with what is there.
             if let Some(present) = &present {
-                self.record_in(writing, present)?;
+                self.record_look(writing, present, rest.as_ref())?;
             }
             let kind = Kind::fixed("action_done");
             let entry =
@@ -366,34 +282,11 @@ impl State {
             snapshot::insert_action(writing.sql(), &row, entry.seq)?;
             beside(writing, &changed)
         })?;
-        Ok(changed)
-    }
-
-    /// What changed beside an action that no action is known to have changed: a person's, most
-    /// often. With the state there would be without it.
-    pub(crate) fn of_nobody(
-        &self,
-        objects: &crate::objects::Objects,
-        beside: &Beside,
-        own: impl Iterator<Item = TreePath>,
-        present: &Snapshot,
-    ) -> Result<Option<(Snapshot, Action)>, StateError> {
-        let mut known = self.late_paths(&present.workspace);
-        known.extend(beside.paths.iter().cloned());
-        let known = Share::Observed {
-            // Exactly these: that a directory was made says nothing of what was put there since.
-            paths: own.chain(known).collect(),
-            trees: Vec::new(),
-            linked: LinkedShare::Own,
-        };
-        let known = self.own_part(objects, &beside.since, present, &known)?;
-        let reader = objects.reader();
-        let changes = record::notable_changes(&reader, &known, present)?;
-        if changes.is_empty() {
-            return Ok(None);
+        // While nobody else looks: what changes there from now on is somebody else's.
+        if let Some(action) = &errand.left_by {
+            self.end_late_journal(action);
         }
-        let action = self.observed_action(&known, present, &changes)?;
-        Ok(Some((known, action)))
+        Ok(changed)
     }
 
     /// Whether what is staged differs: not if git has only looked at the files anew.
@@ -452,56 +345,6 @@ impl State {
             Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
-    }
-
-    /// The state that there would be if only this action had changed something.
-    pub(crate) fn own_part(
-        &self,
-        objects: &crate::objects::Objects,
-        before: &Snapshot,
-        present: &Snapshot,
-        share: &Share,
-    ) -> Result<Snapshot, StateError> {
-        let writer = objects.writer();
-        let own_tree = |before: &Subtree, present: &Subtree| -> Result<Subtree, StateError> {
-            let everything = Scope::everything();
-            let reader = objects.reader();
-            let changes = tree::changes(&reader, Some(before), Some(present), &everything)?;
-            let mine = changes.into_iter().filter(|change| share.has(change));
-            tree::edit(
-                &reader,
-                Some(before),
-                mine.map(|change| (change.path, change.to)),
-                &mut |id, bytes| writer.add_tree(id, bytes),
-            )
-        };
-        let files = own_tree(&before.record.files, &present.record.files)?;
-        let git = match (share, &before.record.git, &present.record.git) {
-            (Share::Observed { .. }, Some(before), Some(present)) => {
-                Some(own_tree(before, present)?)
-            }
-            (_, _, present) => *present,
-        };
-        writer.finish()?;
-        let mut own = present.clone();
-        own.id = crate::snapshot::SnapshotId::generate(self.now(), &*self.around.entropy)?;
-        own.record.files = files;
-        own.record.git = git;
-        if !share.has_path(b"") {
-            own.record.root_mode = before.record.root_mode;
-        }
-        own.record
-            .keep_sealed_of(&before.record, |path| !share.has_path(path));
-        if matches!(share, Share::Only(_)) {
-            own.record.git = before.record.git;
-        }
-        let others = LinkedShare::Others;
-        if matches!(share, Share::Only(_))
-            || matches!(share, Share::Observed { linked, .. } if *linked == others)
-        {
-            own.record.linked.clone_from(&before.record.linked);
-        }
-        Ok(own)
     }
 
     /// Looks at everything, and keeps what makes the next look quick.

@@ -110,6 +110,7 @@ impl State {
     ) -> Result<Made, StateError> {
         let subjects = wanted.parts.iter().map(|part| &part.subject);
         let workspace = &workspace.without(subjects)?;
+        let _look = self.hold_look(&workspace.root)?;
         let _held = self.hold(&workspace.root, Hold::Shared)?;
         refuse_missing(workspace, wanted.scope)?;
         let (kind, mut warnings) = self.choose(workspace, wanted)?;
@@ -140,7 +141,7 @@ impl State {
         if !no_files {
             warnings.extend(self.outside_warning(workspace, wanted.scope));
         }
-        let snapshot = Snapshot {
+        let mut snapshot = Snapshot {
             id: SnapshotId::generate(self.now(), &*self.around.entropy)?,
             workspace: workspace.root.clone(),
             created: self.now(),
@@ -169,11 +170,13 @@ impl State {
                 special: capture.special(),
                 parts,
                 warnings: warnings.clone(),
+                untold: false,
                 size,
             },
         };
         let reader = objects.reader();
-        let observed = self.observed(&reader, &snapshot)?;
+        let others = self.writes_of_others(&workspace.root, None, None)?;
+        let observed = self.account(&objects, &mut snapshot, others)?;
         // It rests on what was stored before as well.
         self.verify_with(&objects, &snapshot)?;
         fault::point("checkpoint.stored");

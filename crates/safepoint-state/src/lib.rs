@@ -4,6 +4,7 @@
 //! This is the only crate that writes a user's tree. It judges nothing: who may
 //! do what is decided above.
 
+mod account;
 mod around;
 mod aside;
 mod bring;
@@ -12,6 +13,7 @@ mod checkpoint;
 mod collect;
 mod compare;
 mod content;
+mod contested;
 pub mod edit;
 mod error;
 mod exclusive;
@@ -33,6 +35,7 @@ pub mod objects;
 mod omitted;
 mod overwritten;
 mod own;
+mod own_changes;
 mod own_directory;
 mod part;
 pub mod path;
@@ -46,6 +49,7 @@ pub mod scope;
 pub mod seal;
 pub mod sensitive;
 mod set_aside;
+mod share;
 mod snapshot;
 mod state;
 pub mod text;
@@ -57,7 +61,8 @@ pub mod watch;
 mod work_trees;
 mod written;
 
-pub use around::{Beside, Changed, Company, Errand, LinkedShare, Share};
+pub use account::{OpenAction, OpenActions, OpenWrites};
+pub use around::{Changed, Errand};
 pub use aside::Aside;
 pub use bring::{Arrival, Incoming, Resolution, Side, Sides, is_rule};
 pub use checkpoint::{Made, Wanted};
@@ -77,6 +82,7 @@ pub use restore::{
     is_unfinished,
 };
 pub use scan::{Patterns, Progress, Rules};
+pub use share::{LinkedShare, Share};
 pub use snapshot::{
     Action, COMPONENT, Note, Origin, Record, Sealed, Selection, Snapshot, SnapshotId, SnapshotType,
     is_listed, keep, prove, taken_back,

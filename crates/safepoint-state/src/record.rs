@@ -8,7 +8,7 @@ use safepoint_trail::Kind;
 use serde_json::json;
 
 use crate::StateError;
-use crate::around::Share;
+use crate::account::Observed;
 use crate::git::index;
 use crate::git_state::{
     is_index, is_reference_list, is_stash_list, lost_objects, lost_stash_references,
@@ -18,7 +18,7 @@ use crate::objects::Reader;
 use crate::part::{self, WantedPart};
 use crate::path::TreePath;
 use crate::scope::{Cover, Scope};
-use crate::snapshot::{self, Action, Record, Selection, Snapshot};
+use crate::snapshot::{self, Action, Record, Snapshot};
 use crate::state::State;
 use crate::tree::{self, Change, Entry, Node, Trees};
 use crate::work_trees::WorkTrees;
@@ -27,60 +27,6 @@ use crate::work_trees::WorkTrees;
 pub(crate) const OBSERVED: &str = "workspace.change";
 
 impl State {
-    /// What happened since the last snapshot, as an action of its own.
-    pub(crate) fn observed(
-        &self,
-        trees: &dyn Trees,
-        snapshot: &Snapshot,
-    ) -> Result<Option<Action>, StateError> {
-        let recent = self.list(&Selection {
-            workspace: Some(snapshot.workspace.clone()),
-            limit: Some(20),
-        })?;
-        let scope = Scope::stored(&snapshot.record.scope)?;
-        let fitting = |one: &&Snapshot| {
-            one.record.scope.is_empty()
-                || one.record.scope == snapshot.record.scope
-                || Scope::stored(&one.record.scope).is_ok_and(|it| scope.is_covered_by(&it))
-        };
-        let Some(before) = recent.iter().find(fitting) else {
-            return Ok(None);
-        };
-        if !self.is_as_told(before)? {
-            return Ok(None); // as below
-        }
-        let late = self.late_paths(&snapshot.workspace);
-        let own = match late.is_empty() {
-            true => None,
-            false => {
-                let share = Share::Without(late);
-                Some(self.own_part(&self.objects()?, before, snapshot, &share)?)
-            }
-        };
-        let snapshot = own.as_ref().unwrap_or(snapshot);
-        let changes = match observed_changes(trees, before, snapshot) {
-            // That an old checkpoint is damaged must not keep a new one from being made.
-            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(None),
-            other => other?,
-        };
-        // What is as a later state of a part has it was told with that state.
-        let later: Vec<&Snapshot> = recent.iter().take_while(|it| it.id != before.id).collect();
-        let mut all_told = true;
-        for change in &changes {
-            all_told = all_told && is_told(trees, &later, change)?;
-        }
-        if all_told {
-            return Ok(None);
-        }
-        if own.is_some() {
-            // Without what a program writes that still runs: what is there is recorded after it.
-            self.trail.write(Durability::Sync, |writing| {
-                self.record_in(writing, snapshot)
-            })?;
-        }
-        self.observed_action(before, snapshot, &changes).map(Some)
-    }
-
     /// What nobody told of, as an action of its own.
     pub(crate) fn observed_action(
         &self,
@@ -132,7 +78,7 @@ impl State {
     pub(crate) fn record(
         &self,
         snapshot: &Snapshot,
-        observed: Option<&Action>,
+        observed: Option<&Observed>,
     ) -> Result<(), StateError> {
         self.record_with(snapshot, observed, &[])
     }
@@ -141,17 +87,30 @@ impl State {
     pub(crate) fn record_with(
         &self,
         snapshot: &Snapshot,
-        observed: Option<&Action>,
+        observed: Option<&Observed>,
         given: &[WantedPart],
     ) -> Result<(), StateError> {
         self.trail.write(Durability::Sync, |writing| {
-            self.record_in(writing, snapshot)?;
-            part::set_given(writing.sql(), &snapshot.workspace, given)?;
-            if let Some(action) = observed {
-                self.record_observed(writing, action)?;
-            }
-            Ok(())
+            self.record_look(writing, snapshot, observed)?;
+            part::set_given(writing.sql(), &snapshot.workspace, given)
         })
+    }
+
+    /// What is there, and what of it was observed. The newest state is what is there.
+    pub(crate) fn record_look(
+        &self,
+        writing: &mut safepoint_trail::Writing<'_>,
+        snapshot: &Snapshot,
+        observed: Option<&Observed>,
+    ) -> Result<(), StateError> {
+        if let Some(known) = observed.and_then(|it| it.known.as_ref()) {
+            self.record_in(writing, known)?;
+        }
+        self.record_in(writing, snapshot)?;
+        match observed {
+            Some(observed) => self.record_observed(writing, &observed.action),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn record_in(
@@ -325,32 +284,6 @@ pub(crate) fn forget_omitted<'r>(
                 .iter()
                 .any(|path| crate::path::is_within(&change.path, path))
     });
-}
-
-/// Whether a change is in the newest of these states that covers its path.
-fn is_told(trees: &dyn Trees, later: &[&Snapshot], change: &Change) -> Result<bool, StateError> {
-    for snapshot in later {
-        let scope = Scope::stored(&snapshot.record.scope)?;
-        if scope.cover(&change.path) != Cover::Everything {
-            continue;
-        }
-        if change.path.is_empty() {
-            let mode = change.to.as_ref().map(|now| now.mode);
-            return Ok(snapshot.record.root_mode == mode);
-        }
-        let then = match tree::find(trees, Some(&snapshot.record.files), &change.path) {
-            Err(StateError::Damaged { .. } | StateError::Missing { .. }) => return Ok(false),
-            other => other?,
-        };
-        return Ok(match (&then, &change.to) {
-            (Some(then), Some(now)) => {
-                tree::same_content(&then.node, &now.node) && then.mode == now.mode
-            }
-            (None, None) => true,
-            _ => false,
-        });
-    }
-    Ok(false)
 }
 
 /// `3 files created, 1 modified`.

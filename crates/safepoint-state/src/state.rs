@@ -14,6 +14,7 @@ use safepoint_store::{Durability, durable};
 use safepoint_trail::{Actor, Draft, FixedKind, Stream, Trail};
 use serde_json::Value;
 
+use crate::account::OpenActions;
 use crate::git::Git;
 use crate::known_git::Caller;
 use crate::lock::{self, Hold};
@@ -140,6 +141,8 @@ pub struct State {
     pub(crate) freezes: Option<PathBuf>,
     /// Which databases may be reached; all of them without one.
     pub(crate) databases: Option<DatabaseCheck>,
+    /// What goes on in a workspace besides, as whoever starts it knows.
+    pub(crate) open_actions: Option<OpenActions>,
     /// Which histories are of other directories than their paths say, once it was asked.
     pub(crate) ledger: OnceLock<Ledger>,
 }
@@ -165,6 +168,7 @@ impl State {
             caller: Caller::Person,
             freezes: None,
             databases: None,
+            open_actions: None,
             ledger: OnceLock::new(),
         })
     }
@@ -200,6 +204,15 @@ impl State {
     pub fn with_database_check(self, databases: DatabaseCheck) -> Self {
         Self {
             databases: Some(databases),
+            ..self
+        }
+    }
+
+    /// The same, with what goes on in workspaces told by this.
+    #[must_use]
+    pub fn with_open_actions(self, open_actions: OpenActions) -> Self {
+        Self {
+            open_actions: Some(open_actions),
             ..self
         }
     }

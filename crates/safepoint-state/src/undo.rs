@@ -14,6 +14,7 @@ use safepoint_model::Timestamp;
 use safepoint_store::regular;
 
 use crate::capture::Capture;
+use crate::contested::Contested;
 use crate::objects::Reader;
 use crate::path::{self, TreePath};
 use crate::restore::{Plan, renumber};
@@ -76,6 +77,7 @@ impl Undoing<'_> {
         &self,
         before: &Record,
         after: &Record,
+        contested: &Contested,
         sink: &Sink<'_>,
     ) -> Result<Plan, StateError> {
         let mut conflicts = Vec::new();
@@ -93,6 +95,13 @@ impl Undoing<'_> {
         self.take_hidden(&mut undone, after)?;
         left.was_any = undone.iter().any(Change::is_notable);
         for change in &undone {
+            if let Some(other) = contested.get(&change.path) {
+                let present = tree::find(self.trees, Some(&self.present.files), &change.path)?;
+                if !same(&present, &change.to) {
+                    conflicts.push(contested_file(change, other));
+                }
+                continue;
+            }
             if self.file(change, sink, &mut edits, &mut conflicts)? == Found::Gone
                 && change.is_notable()
             {
@@ -101,7 +110,7 @@ impl Undoing<'_> {
         }
         let staying = self.keep_full_directories(&mut edits)?;
         self.add_missing_parents(before, &mut edits)?;
-        let git = self.git(before, after, sink, &mut conflicts, &mut left)?;
+        let git = self.git((before, after), contested, sink, &mut conflicts, &mut left)?;
         if !conflicts.is_empty() {
             return Err(StateError::Conflict { conflicts });
         }
@@ -378,6 +387,17 @@ impl Undoing<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// A file that another action wrote while this one went on.
+fn contested_file(change: &Change, other: &str) -> FileConflict {
+    FileConflict {
+        path: change.path.clone(),
+        why: format!("{other} wrote it too while this went on, and nobody knows what is whose"),
+        hunks: Vec::new(),
+        ours: None,
+        below: None,
     }
 }
 

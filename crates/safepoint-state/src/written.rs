@@ -1,17 +1,14 @@
 //! What the processes of an action have written so far, as their supervisor keeps it while they
-//! run. When that was killed, it tells the work of the action from what a person did since.
+//! run. It tells the work of the action from what a person does beside it, and does so still when
+//! the supervisor was killed.
 
-use std::collections::BTreeSet;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use safepoint_fence::Writes;
 use safepoint_model::ActionId;
 use safepoint_store::durable;
 
-use crate::around::{LinkedShare, Share};
-use crate::git::linked_places;
-use crate::path::TreePath;
+use crate::share::Share;
 use crate::state::State;
 
 fn directory(state: &Path) -> PathBuf {
@@ -48,33 +45,16 @@ impl State {
         let _ = durable::remove(&self.write_journal(action));
     }
 
+    /// All that the processes of an action have written so far. `None` where nobody saw that, or
+    /// not all of it.
+    pub fn seen_writes(&self, action: &ActionId) -> Option<Writes> {
+        let written = Writes::read_journal(&self.write_journal(action));
+        written.is_complete.then_some(written)
+    }
+
     /// What is an action's own whose supervisor was killed: what was written before, and nothing
     /// where nobody saw that.
     pub fn share_of_cut_off(&self, root: &Path, action: &ActionId) -> Share {
-        let written = Writes::read_journal(&self.write_journal(action));
-        let in_tree = |path: &PathBuf| -> Option<TreePath> {
-            let relative = path.strip_prefix(root).ok()?;
-            Some(relative.as_os_str().as_bytes().to_vec())
-        };
-        let paths: BTreeSet<TreePath> = written.paths.iter().filter_map(in_tree).collect();
-        let trees: Vec<TreePath> = written.trees.iter().filter_map(in_tree).collect();
-        let repositories = linked_places(root, &[]);
-        let is_of_git = |path: &PathBuf| match repositories.is_empty() {
-            false => repositories.iter().any(|it| path.starts_with(it)),
-            // It may have taken the repository away.
-            true => path
-                .iter()
-                .any(|name| name == ".git" || name == "worktrees"),
-        };
-        let all = || written.paths.iter().chain(&written.trees);
-        let linked = match all().any(|path| !path.starts_with(root) && is_of_git(path)) {
-            true => LinkedShare::Own,
-            false => LinkedShare::Others,
-        };
-        Share::Observed {
-            paths,
-            trees,
-            linked,
-        }
+        Share::of_writes(root, &Writes::read_journal(&self.write_journal(action)))
     }
 }

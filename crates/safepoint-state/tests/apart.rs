@@ -40,7 +40,7 @@ fn errand(seed: u64) -> Errand {
         action: "workspace.integrate".to_owned(),
         summary: "integration of wsp_1".to_owned(),
         decision: "allow".to_owned(),
-        beside: None,
+        left_by: None,
     }
 }
 

@@ -81,7 +81,7 @@ impl Scene<'_> {
             action: "workspace.integrate".to_owned(),
             summary: "integration of wsp_a".to_owned(),
             decision: "allow".to_owned(),
-            beside: None,
+            left_by: None,
         };
         let work = self.work.checkpoint().unwrap().snapshot;
         let incoming = Incoming {
@@ -457,8 +457,7 @@ fn st_41_the_object_store_is_held_between_a_look_and_its_record() {
     });
     let id = ActionId::generate(&Seeded::new(1)).unwrap();
     let (state, progress, workspace) = (&bench.state, Progress::default(), &place.workspace);
-    let alone = safepoint_state::Company::Alone;
-    let before = state.before(workspace, &id, alone, &progress).unwrap();
+    let before = state.before(workspace, &id, &progress).unwrap();
     place.write("file", "after");
     let errand = Errand {
         id,
@@ -466,7 +465,7 @@ fn st_41_the_object_store_is_held_between_a_look_and_its_record() {
         action: "process.exec".to_owned(),
         summary: "a test".to_owned(),
         decision: "allow".to_owned(),
-        beside: None,
+        left_by: None,
     };
     let share = safepoint_state::Share::All;
     let beside = |_: &mut safepoint_trail::Writing<'_>, _: &[_]| Ok::<(), StateError>(());

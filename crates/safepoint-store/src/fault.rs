@@ -25,6 +25,7 @@ pub fn point(name: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
     meddle(name);
+    save(name);
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
@@ -40,6 +41,29 @@ pub fn point(name: &str) {
         let me = rustix::process::getpid();
         // If the signal cannot be sent, the test that waits for it fails.
         let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
+    }
+}
+
+/// Makes a new file at this point, as a person may just then, if `SAFEPOINT_SAVE` names the point
+/// and, behind a colon, the directory.
+#[cfg(feature = "fault-points")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compiled into tests only, which have no other way in"
+)]
+fn save(name: &str) {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static SAVED: AtomicU64 = AtomicU64::new(0);
+    let Ok(wanted) = std::env::var("SAFEPOINT_SAVE") else {
+        return;
+    };
+    if let Some((point, directory)) = wanted.split_once(':')
+        && point == name
+    {
+        let number = SAVED.fetch_add(1, Ordering::Relaxed);
+        let file = format!("{directory}/{}-{number}.md", std::process::id());
+        // If it cannot be made, the test that looks for it fails.
+        let _ = std::fs::write(file, "saved by a person");
     }
 }
 

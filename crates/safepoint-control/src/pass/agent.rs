@@ -50,7 +50,7 @@ impl Passage<'_> {
             before,
             &leave.errand,
             outcome,
-            &Share::All,
+            &self.share_of_agent(leave)?,
             self.progress,
             |writing, changes| -> Result<(), ControlError> {
                 writing.append(Draft {
@@ -63,12 +63,28 @@ impl Passage<'_> {
                 self.end_leave(writing, leave, outcome, body, changes)
             },
         )?;
+        self.state.end_write_journal(&leave.action_id);
         self.report(leave, outcome)?;
         let session = leave.errand.session.as_deref();
         if let Some(Ok(session)) = session.map(str::parse::<SessionId>) {
             self.end_session_of_agent(&session)?;
         }
         Ok(changes.len())
+    }
+
+    /// What of the changes is an agent's own: what its processes wrote, and what was done for it.
+    /// All of them, where nobody saw that.
+    fn share_of_agent(&self, leave: &Leave) -> Result<Share, ControlError> {
+        let Some(written) = self.state.seen_writes(&leave.action_id) else {
+            return Ok(Share::All);
+        };
+        let mut share = Share::of_writes(&self.workspace.root, &written);
+        if let (Share::Observed { paths, .. }, Some(before)) = (&mut share, &leave.before) {
+            let session = leave.errand.session.as_deref();
+            let told = self.state.paths_told_since(before, session)?;
+            paths.extend(told);
+        }
+        Ok(share)
     }
 
     /// The session of an agent ends with it: nobody is there to do what still waits in it.

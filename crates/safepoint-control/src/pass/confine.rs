@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use safepoint_authority::{Canonical, DenialCode, NamedPath, Preimage};
-use safepoint_fence::{Fence, HostRule, Strength, Terminals, is_supervision_possible, strength};
-use safepoint_model::ActionId;
+use safepoint_fence::{
+    Fence, HostRule, Strength, Terminals, Writes, is_supervision_possible, strength,
+};
 use serde::{Deserialize, Serialize};
 
 use super::cover::is_change;
@@ -325,18 +326,24 @@ impl Passage<'_> {
         if capture == Capture::Keep {
             widened.fence.terminals = Terminals::None;
         }
-        let widened = self.with_journal(widened, &running.action_id);
+        let widened = self.with_journal(widened, running);
         self.start_supervised(widened, command, session, secured)
     }
 
-    /// Keeps what is written, in case this process is killed.
+    /// Keeps what is written, for whoever looks at the workspace meanwhile, and in case this
+    /// process is killed.
     pub(super) fn with_journal(
         &self,
         mut widened: WidenedFence,
-        action: &ActionId,
+        running: &Running,
     ) -> WidenedFence {
         if let Some(supervision) = &mut widened.fence.supervision {
-            supervision.journal = Some(self.state.write_journal(action));
+            let journal = self.state.write_journal(&running.action_id);
+            if running.before.is_some() {
+                // Without one, nobody takes it to be known what it writes.
+                let _ = Writes::begin_journal(&journal);
+            }
+            supervision.journal = Some(journal);
         }
         widened
     }

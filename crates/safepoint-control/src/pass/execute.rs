@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use safepoint_gates::Outcome;
 use safepoint_model::SessionId;
-use safepoint_state::{Changed, Errand, Note, Share, Snapshot};
+use safepoint_state::{Changed, Note, Share, Snapshot};
 use safepoint_store::{Durability, fault};
 use safepoint_trail::Stream;
 use serde_json::json;
@@ -231,10 +231,7 @@ impl Passage<'_> {
             Some(before) => self.state.after(
                 self.workspace,
                 before,
-                &Errand {
-                    beside: self.beside(&leave.action_id)?,
-                    ..leave.errand.clone()
-                },
+                &leave.errand,
                 outcome,
                 &match share {
                     Some(share) => share,

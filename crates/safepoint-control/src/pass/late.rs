@@ -3,42 +3,31 @@
 //! out of what nobody is known to have done.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
-use safepoint_fence::Supervisor;
+use safepoint_fence::{Supervisor, Writes};
 use safepoint_model::ActionId;
-use safepoint_state::{Errand, Selection, Snapshot, StateError};
+use safepoint_state::{Errand, Share, StateError};
 
 use super::Passage;
 use super::documents::Running;
 use super::supervise::SupervisedEnd;
-use crate::ControlError;
+use crate::{ControlError, kept};
 
-/// Programs that an action left running, and the state that it left behind.
+/// Programs that an action left running.
 #[derive(Debug)]
 pub struct LateWork {
     running: Running,
-    before: Snapshot,
     _file: LateFile,
     supervisor: Supervisor,
 }
 
-/// Where what is written late is told to whoever looks: held by a lock while it lasts. Whoever
-/// looks later deletes it.
+/// The journal of what is written late, for whoever looks meanwhile: held by a lock while it lasts.
 #[derive(Debug)]
 pub(super) struct LateFile {
-    file: File,
-}
-
-impl Drop for LateFile {
-    fn drop(&mut self) {
-        // From now on it counts for a while, for looks that have begun: an end of a path that is
-        // none tells when that was.
-        let _ = self.file.write_all(&[0]);
-    }
+    _file: File,
 }
 
 impl LateWork {
@@ -86,13 +75,13 @@ impl Passage<'_> {
             supervisor.end_journal();
             return None;
         }
-        let path = self.state.late_directory().join(running.action_id.as_str());
+        let path = self.state.late_journal(&running.action_id);
         let lock = open_locked(&path).ok()?;
         let written = supervisor.begin_late(&path);
         if let Some(seen) = &mut end.observation {
             seen.written = written;
         }
-        Some(LateFile { file: lock })
+        Some(LateFile { _file: lock })
     }
 
     /// What has to stay of an action that has ended, and what is to be recorded of it later.
@@ -102,62 +91,72 @@ impl Passage<'_> {
         supervisor: Supervisor,
         file: Option<LateFile>,
     ) -> LeftRunning {
-        let selection = Selection {
-            workspace: Some(self.workspace.root.clone()),
-            limit: Some(1),
-        };
-        let latest = self.state.list(&selection).unwrap_or_default();
-        match (file, latest.into_iter().next()) {
-            (Some(file), Some(before)) => LeftRunning::Recorded(Box::new(LateWork {
+        match file {
+            Some(file) => LeftRunning::Recorded(Box::new(LateWork {
                 running: running.clone(),
-                before,
                 _file: file,
                 supervisor,
             })),
-            _ => LeftRunning::Unrecorded(supervisor),
+            None => LeftRunning::Unrecorded(supervisor),
         }
     }
 
     /// Records what was written since, if anything was.
     pub fn record_late(&self, work: &LateWork) -> Result<(), ControlError> {
-        match self.record_late_writes(work) {
-            // It was collected: what changed since is nobody's.
-            Err(ControlError::State(StateError::NotFound { .. } | StateError::Tampered { .. })) => {
-                Ok(())
-            }
-            other => other,
-        }
+        let written = work.supervisor.observe().written;
+        self.record_late_writes(&work.running, &written, "ok")
     }
 
-    fn record_late_writes(&self, work: &LateWork) -> Result<(), ControlError> {
-        let seen = work.supervisor.observe();
-        if seen.written.paths.is_empty() && seen.written.trees.is_empty() {
-            return Ok(());
+    /// Records what programs wrote that an action left running, and whose supervisor was killed.
+    pub(super) fn record_cut_off_late_writes(&self) -> Result<(), ControlError> {
+        let here = crate::world::text(&self.workspace.root)?;
+        let store = self.control.trail.store();
+        for action in self.state.cut_off_late_actions() {
+            let running: Option<Running> = store.read(|sql| kept::get(sql, action.as_str()))?;
+            let Some(running) =
+                running.filter(|it| it.ended && it.is_here() && it.workspace == here)
+            else {
+                continue;
+            };
+            let written = self.state.late_writes(&action);
+            self.record_late_writes(&running, &written, "unknown")?;
         }
-        let running = &work.running;
-        let action = ActionId::generate(&*self.control.around.entropy)?;
-        // What a person did meanwhile is told apart from it first.
-        self.state
-            .before(self.workspace, &action, self.company()?, self.progress)?;
-        let before = self.state.find(work.before.id.as_str())?;
-        let share = self.late_share(running, &seen)?;
+        Ok(())
+    }
+
+    fn record_late_writes(
+        &self,
+        running: &Running,
+        written: &Writes,
+        outcome: &str,
+    ) -> Result<(), ControlError> {
+        let left_by = &running.action_id;
+        // From the state that the action had led to, as far as it is its own.
+        let before = self.state.find_action(left_by.as_str());
+        let before = before.and_then(|action| self.state.find(action.after.as_str()));
+        let before = match before {
+            Ok(before) if !written.paths.is_empty() || !written.trees.is_empty() => before,
+            // It was collected: what changed since is nobody's.
+            Ok(_) | Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => {
+                self.state.end_late_journal(left_by);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let errand = Errand {
-            id: action,
+            id: ActionId::generate(&*self.control.around.entropy)?,
             session: Some(running.session_id.to_string()),
             action: running.action.clone(),
-            summary: format!(
-                "{} (left running by {})",
-                running.summary, running.action_id
-            ),
+            summary: format!("{} (left running by {left_by})", running.summary),
             decision: running.decision.clone(),
-            beside: None,
+            left_by: Some(left_by.clone()),
         };
         self.state.after(
             self.workspace,
             &before,
             &errand,
-            "ok",
-            &share,
+            outcome,
+            &Share::of_writes(&self.workspace.root, written),
             self.progress,
             |writing, changes| self.notice(writing, running, changes),
         )?;

@@ -26,6 +26,7 @@ mod join;
 mod late;
 mod moved;
 mod needs;
+mod open_actions;
 mod opened;
 mod outbox;
 mod outside;
@@ -86,6 +87,7 @@ pub use guarded::settings_of_clients;
 pub use integrate::{INTEGRATE, Takeover};
 pub use join::JOINED;
 pub use late::{LateWork, LeftRunning};
+pub use open_actions::open_actions;
 pub use outside_use::OutsideUse;
 pub use perform::{ClaimedLine, LinePlace, PerformedLine, ShellLine};
 pub use proposal::{Act, CallKind, Mode, Proposal, StartsPrograms, Stdin, Visitor};
@@ -385,10 +387,7 @@ impl Passage<'_> {
         if !seen.changes_something || seen.has_checkpoint {
             return Ok(None);
         }
-        let company = self.company()?;
-        let snapshot = self
-            .state
-            .before(self.workspace, action, company, self.progress)?;
+        let snapshot = self.state.before(self.workspace, action, self.progress)?;
         Ok(Some(snapshot))
     }
 }

@@ -1,15 +1,13 @@
 //! Running a shell line of an agent client behind the fence, in the client's place.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use safepoint_fence::{HostRule, Observation, Supervisor};
 use safepoint_model::{ActionId, SessionId};
-use safepoint_state::path::TreePath;
-use safepoint_state::{LinkedShare, Share};
+use safepoint_state::Share;
 use safepoint_store::{Durability, fault};
 use safepoint_trail::Writing;
 use serde_json::json;
@@ -226,7 +224,7 @@ impl Passage<'_> {
         fault::point("pass.started");
         let started = fence.and_then(|fence| match fence {
             Some(fence) => self.start_supervised(
-                self.with_journal(fence, &running.action_id),
+                self.with_journal(fence, &running),
                 command,
                 &running.session_id,
                 secured,
@@ -359,11 +357,8 @@ impl Passage<'_> {
     /// Makes the checkpoint before the first write of an action that was taken for one that
     /// changes nothing.
     pub(super) fn secure_running(&self, running: &mut Running) -> Result<(), ControlError> {
-        let company = self.company_beside(&running.action_id)?;
         let action = &running.action_id;
-        let snapshot = self
-            .state
-            .before(self.workspace, action, company, self.progress)?;
+        let snapshot = self.state.before(self.workspace, action, self.progress)?;
         running.before = Some(snapshot.id.to_string());
         self.control.trail.write(Durability::Sync, |writing| {
             running.refuse_collected(writing.sql())?;
@@ -374,38 +369,7 @@ impl Passage<'_> {
     /// What of the changes is the action's own: what its processes wrote. Where that was not seen
     /// completely, the rest is nobody's: what is taken back by mistake may be a person's.
     pub(super) fn observed_share(&self, seen: &Observation) -> Share {
-        let root = &self.workspace.root;
-        let in_tree = |path: &PathBuf| -> Option<TreePath> {
-            let relative = path.strip_prefix(root).ok()?;
-            Some(relative.as_os_str().as_bytes().to_vec())
-        };
-        Share::Observed {
-            paths: seen.written.paths.iter().filter_map(in_tree).collect(),
-            trees: seen.written.trees.iter().filter_map(in_tree).collect(),
-            linked: LinkedShare::Own,
-        }
-    }
-
-    /// The same of programs that an action left running. Paths that other actions told of since
-    /// are theirs: what both wrote cannot be told apart.
-    pub(super) fn late_share(
-        &self,
-        running: &Running,
-        seen: &Observation,
-    ) -> Result<Share, ControlError> {
-        let told = self.told_since_end(running)?;
-        Ok(match self.observed_share(seen) {
-            Share::Observed {
-                paths,
-                trees,
-                linked,
-            } => Share::Observed {
-                paths: paths.into_iter().filter(|it| !told.contains(it)).collect(),
-                trees,
-                linked,
-            },
-            other => other,
-        })
+        Share::of_writes(&self.workspace.root, &seen.written)
     }
 
     /// Works out what an action did from what was seen of it. One that reached out, or wanted to,

@@ -128,6 +128,7 @@ impl Passage<'_> {
             told.push(cut.summary.clone());
             self.record_unknown(cut)?;
         }
+        self.record_cut_off_late_writes()?;
         self.sweep_write_journals()?;
         Ok(told)
     }
@@ -167,7 +168,7 @@ impl Passage<'_> {
             action: cut.action.clone(),
             summary: cut.summary.clone(),
             decision: cut.decision.clone(),
-            beside: self.beside(&cut.action_id)?,
+            left_by: None,
         };
         let before = match &cut.before {
             None => None,

@@ -456,7 +456,7 @@ pub(super) fn errand(
         },
         summary: form.canonical.summary(),
         decision: decision.to_owned(),
-        beside: None,
+        left_by: None,
     }
 }
 

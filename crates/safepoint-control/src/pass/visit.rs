@@ -7,8 +7,8 @@ use safepoint_authority::{Deed, NamedPath, Undo};
 use safepoint_clients::Ended;
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, SessionId, json as strict};
-use safepoint_state::path::TreePath;
-use safepoint_state::{Beside, Changed, Company, Errand, Share, Snapshot, StateError};
+use safepoint_state::path::{self, TreePath};
+use safepoint_state::{Changed, Errand, Share, StateError};
 use safepoint_store::Durability;
 use serde_json::{Value, json};
 
@@ -24,9 +24,6 @@ use crate::{ControlError, kept};
 
 /// So many actions before one are looked at for what ran beside it.
 const MOST_BESIDE: u32 = 16;
-
-/// So many actions are looked at for what overlaps.
-const MAX_OVERLAPPING: u32 = 128;
 
 /// Programs that only pass on what others say.
 const BETWEEN: [&str; 8] = ["sh", "bash", "dash", "zsh", "ash", "fish", "busybox", "env"];
@@ -299,7 +296,7 @@ impl Passage<'_> {
             action: running.action.clone(),
             summary: running.summary.clone(),
             decision: running.decision.clone(),
-            beside: self.beside(&running.action_id)?,
+            left_by: None,
         };
         self.state.after(
             self.workspace,
@@ -322,25 +319,6 @@ impl Passage<'_> {
         store.read(|sql| kept::open_if(sql, |it: &Running| it.is_here() && it.workspace == here))
     }
 
-    /// Whether anything else is going on here.
-    pub(super) fn company(&self) -> Result<Company, ControlError> {
-        self.company_of(|_| true)
-    }
-
-    /// Whether anything but this action is going on here.
-    pub(super) fn company_beside(&self, action: &ActionId) -> Result<Company, ControlError> {
-        self.company_of(|running| running.action_id != *action)
-    }
-
-    fn company_of(&self, counts: impl Fn(&Running) -> bool) -> Result<Company, ControlError> {
-        let others = self.open_here()?;
-        let mut others = others.iter().filter(|it| counts(it));
-        Ok(match others.all(Running::is_agent) {
-            true => Company::Alone,
-            false => Company::Others,
-        })
-    }
-
     /// Which changes are an action's own.
     pub(super) fn share_of_action(&self, action: &ActionId) -> Result<Share, ControlError> {
         let store = self.control.trail.store();
@@ -350,9 +328,43 @@ impl Passage<'_> {
         }
     }
 
-    /// The same: all of them, unless others ran beside it. Then those are its own that it
-    /// named before, or that no other named and no other has told of.
+    /// The same. Of a call that an agent makes behind the agent's own fence, what the agent was
+    /// seen to write.
     pub(super) fn share_of(&self, running: &Running) -> Result<Share, ControlError> {
+        let others = match self.share_beside(running)? {
+            Share::All => Vec::new(),
+            Share::Without(others) => others,
+            share => return Ok(share),
+        };
+        let agent = self
+            .open_here()?
+            .into_iter()
+            .find(|it| it.is_agent_of(running));
+        let written = agent.and_then(|it| self.state.seen_writes(&it.action_id));
+        let root = &self.workspace.root;
+        Ok(
+            match written.map(|written| Share::of_writes(root, &written)) {
+                Some(Share::Observed {
+                    mut paths,
+                    trees,
+                    linked,
+                }) => {
+                    paths.retain(|path| !others.iter().any(|it| path::is_within(path, it)));
+                    Share::Observed {
+                        paths,
+                        trees,
+                        linked,
+                    }
+                }
+                _ if others.is_empty() => Share::All,
+                _ => Share::Without(others),
+            },
+        )
+    }
+
+    /// All of them, unless others ran beside it. Then those are its own that it named before, or
+    /// that no other named and no other has told of.
+    fn share_beside(&self, running: &Running) -> Result<Share, ControlError> {
         // All that an agent's calls did is the agent's.
         if running.is_agent() {
             return Ok(Share::All);
@@ -393,68 +405,22 @@ impl Passage<'_> {
             match &other.claims {
                 Some(claims) => others.extend(in_tree(root, claims)),
                 None if other.ended => others.extend(below(self.told_by(&other.action_id)?)),
-                None => {}
+                // It will tell what it has written.
+                None => others.extend(self.written_so_far(&other.action_id)),
             }
         }
         Ok(Share::Without(others))
     }
 
-    /// What is known to have changed while an action, and those that overlap with it, went on.
-    /// `None` where one of them, or an agent around them, still goes on.
-    pub(super) fn beside(&self, action: &ActionId) -> Result<Option<Beside>, ControlError> {
-        let changes = |it: &Running| it.before.is_some() || it.line.is_some();
-        let is_other = |it: &Running| it.action_id != *action && changes(it);
-        if self.open_here()?.iter().any(is_other) {
-            return Ok(None);
-        }
-        let here = crate::world::text(&self.workspace.root)?;
-        let store = self.control.trail.store();
-        let mut recent: Vec<Running> = store.read(|sql| kept::newest(sql, MAX_OVERLAPPING))?;
-        recent.retain(|it| it.is_here() && it.workspace == here && changes(it));
-        let Some(mut first) = recent.iter().find(|it| it.action_id == *action) else {
-            return Ok(None);
-        };
-        // Back to the last moment at which nothing went on.
-        while let Some(earlier) = recent
-            .iter()
-            .find(|it| it.time < first.time && it.until.is_none_or(|until| until >= first.time))
-        {
-            first = earlier;
-        }
-        let begun = recent.iter().filter(|it| it.time >= first.time);
-        let mut since = None;
-        for snapshot in begun.filter_map(|it| it.before.as_ref()) {
-            match self.state.find(snapshot) {
-                Ok(found) => since = earlier_of(since, found),
-                Err(StateError::NotFound { .. } | StateError::Tampered { .. }) => return Ok(None),
-                Err(error) => return Err(error.into()),
+    /// What an action that goes on was seen to write.
+    fn written_so_far(&self, action: &ActionId) -> Vec<TreePath> {
+        let written = self.state.seen_writes(action).unwrap_or_default();
+        match Share::of_writes(&self.workspace.root, &written) {
+            Share::Observed { paths, .. } => {
+                paths.into_iter().filter(|it| !it.is_empty()).collect()
             }
+            _ => Vec::new(),
         }
-        let Some(since) = since else {
-            return Ok(None);
-        };
-        let actions = self.state.actions(&self.workspace.root, MAX_OVERLAPPING)?;
-        let mut paths = Vec::new();
-        for told in actions.iter().take_while(|it| it.time >= since.created) {
-            if told.id != *action {
-                paths.extend(self.told_by(&told.id)?);
-            }
-        }
-        Ok(Some(Beside { since, paths }))
-    }
-
-    /// What was recorded after the end of an action.
-    pub(super) fn told_since_end(
-        &self,
-        running: &Running,
-    ) -> Result<std::collections::BTreeSet<TreePath>, ControlError> {
-        let actions = self.state.actions(&self.workspace.root, MOST_BESIDE)?;
-        let since = actions.iter().take_while(|it| it.id != running.action_id);
-        let mut paths = std::collections::BTreeSet::new();
-        for action in since {
-            paths.extend(self.told_by(&action.id)?);
-        }
-        Ok(paths)
     }
 
     /// What was recorded meanwhile as an action of its own: a line can have us roll back, undo
@@ -497,19 +463,12 @@ impl Visitor {
     }
 }
 
-fn earlier_of(one: Option<Snapshot>, other: Snapshot) -> Option<Snapshot> {
-    match one {
-        Some(one) if one.created <= other.created => Some(one),
-        _ => Some(other),
-    }
-}
-
 pub(super) fn is_alive(process: (u32, u64)) -> bool {
     started(process.0) == Some(process.1)
 }
 
 /// Paths as the trees of this workspace name them.
-fn in_tree(root: &Path, paths: &[String]) -> Vec<TreePath> {
+pub(super) fn in_tree(root: &Path, paths: &[String]) -> Vec<TreePath> {
     use std::os::unix::ffi::OsStrExt;
     let relative = |path: &String| Path::new(path).strip_prefix(root).ok().map(Path::to_owned);
     let paths = paths.iter().filter_map(relative);

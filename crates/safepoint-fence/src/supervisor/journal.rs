@@ -2,8 +2,10 @@
 //! nobody else knows it.
 //!
 //! The file begins with [`WriteJournal::HEADER`]. Each path follows with one byte before it, that
-//! says whether all beneath it is meant, and a zero byte after it. It is not synced: it has to
-//! outlast the process, not the machine. A line that writes nothing makes no file.
+//! says whether all beneath it is meant, or that the record has a gap, and a zero byte after it. It
+//! is not synced: it has to outlast the process, not the machine. Whoever looks at the workspace
+//! meanwhile tells by it what the tree wrote from what others did. A line that only reads makes no
+//! file.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,11 +19,12 @@ use super::Writes;
 /// More of such a file is not read.
 const MAX_FILE_BYTES: u64 = 128 << 20;
 
-/// Whether a path alone is written, or all beneath it too.
+/// Whether a path alone is written, or all beneath it too, or nobody knows where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Path,
     Tree,
+    Gap,
 }
 
 impl Written {
@@ -29,6 +32,7 @@ impl Written {
         match self {
             Self::Path => b'p',
             Self::Tree => b't',
+            Self::Gap => b'g',
         }
     }
 }
@@ -95,20 +99,26 @@ fn open(path: &Path) -> std::io::Result<File> {
 }
 
 impl Writes {
-    /// What a supervisor has kept that was killed since. It is not complete: nobody saw the end,
-    /// and what cannot be read is not in it.
+    /// Begins a journal before anything is written: then its absence says that nobody keeps one.
+    pub fn begin_journal(file: &Path) -> std::io::Result<()> {
+        begin(file).map(drop)
+    }
+
+    /// What a supervisor has kept so far, or until it was killed. What cannot be read is not in
+    /// it, and then it is not complete.
     pub fn read_journal(file: &Path) -> Self {
         let mut bytes = Vec::new();
         let read = File::open(file).and_then(|it| it.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
         let entries = match (read, bytes.strip_prefix(WriteJournal::HEADER)) {
-            (Ok(_), Some(entries)) => entries,
-            _ => &[],
+            (Ok(_), Some(entries)) => Some(entries),
+            _ => None,
         };
         let mut written = Self {
             paths: BTreeSet::new(),
             trees: BTreeSet::new(),
-            is_complete: false,
+            is_complete: entries.is_some() && (bytes.len() as u64) < MAX_FILE_BYTES,
         };
+        let entries = entries.unwrap_or_default();
         let mut entries = entries.split(|byte| *byte == 0);
         // After the last zero byte comes what was cut off in the middle.
         entries.next_back();
@@ -121,6 +131,8 @@ impl Writes {
                 written.trees.insert(path);
             } else if *kind == Written::Path.byte() {
                 written.paths.insert(path);
+            } else {
+                written.is_complete = false;
             }
         }
         written
@@ -147,6 +159,7 @@ mod tests {
         journal.add(Written::Tree, Path::new("/p/t"));
         assert_eq!(read().paths, BTreeSet::from(["/p/a\nb".into()]));
         assert_eq!(read().trees, BTreeSet::from(["/p/t".into()]));
+        assert!(read().is_complete);
 
         // A path that was cut off is none; a shorter one would be somebody else's.
         let whole = std::fs::read(&file).unwrap();

@@ -258,8 +258,8 @@ impl Supervisor {
         self.watch.count_calls()
     }
 
-    /// Begins a new record, of what is written by programs that were left running: each new path
-    /// is added to the file, with a zero byte after it. Returns what was written until now.
+    /// Begins a new record, of what is written by programs that were left running, and keeps it in
+    /// a journal at `file`. Returns what was written until now.
     pub fn begin_late(&self, file: &Path) -> Writes {
         self.watch.begin_late(file)
     }

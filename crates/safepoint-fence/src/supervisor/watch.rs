@@ -1,8 +1,6 @@
 //! What is seen of a supervised tree, and who is asked about what no rule names.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,9 +20,8 @@ pub(super) struct Watch {
     seen: Mutex<Seen>,
     /// How many calls were handed over.
     calls: AtomicU64,
-    /// Where new paths are told, while what was left running is watched.
-    late: Mutex<Option<PathBuf>>,
-    /// Where all paths are kept until the end of the action is recorded.
+    /// Where all paths are kept until the end of the action is recorded, and those of what it left
+    /// running after that.
     journal: Mutex<Option<WriteJournal>>,
     gate: Option<Arc<dyn Gate>>,
     /// What is not written.
@@ -47,22 +44,6 @@ impl Seen {
     }
 }
 
-/// Adds a path to the file, with a zero byte after it. The file is opened each time: threads that
-/// write here have descriptors of their own, and whoever drops this record has others. What cannot
-/// be told now is recorded at the end all the same.
-fn add_late(file: &Path, path: &Path) {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "told to others while it is written, and kept by nobody"
-    )]
-    let opened = File::options().append(true).open(file);
-    let mut bytes = path.as_os_str().as_bytes().to_vec();
-    bytes.push(0);
-    if let Ok(mut opened) = opened {
-        let _ = opened.write_all(&bytes);
-    }
-}
-
 impl Watch {
     pub(super) fn new(
         gate: Option<Arc<dyn Gate>>,
@@ -72,27 +53,23 @@ impl Watch {
         Self {
             seen: Mutex::default(),
             calls: AtomicU64::new(0),
-            late: Mutex::default(),
             journal: Mutex::new(journal.map(WriteJournal::new)),
             gate,
             guarded,
         }
     }
 
-    /// Begins the record of what is written from now on. Files that are open for writing are
-    /// part of it: nothing is seen of how they are written.
+    /// Begins the record of what is written from now on, in another journal. Files that are open
+    /// for writing are part of it: nothing is seen of how they are written.
     pub(super) fn begin_late(&self, file: &Path) -> Writes {
         let mut seen = self.lock();
         let written = std::mem::take(&mut seen.observation.written);
         seen.path_bytes = 0;
-        let open = open_for_writing(&written.paths);
-        for path in open {
-            add_late(file, &path);
+        *self.lock_journal() = Some(WriteJournal::new(file.to_owned()));
+        for path in open_for_writing(&written.paths) {
+            self.keep(Written::Path, &path);
             seen.observation.written.paths.insert(path);
         }
-        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        *late = Some(file.to_owned());
-        self.end_journal();
         written
     }
 
@@ -180,21 +157,48 @@ impl Watch {
     }
 
     pub(super) fn write_path(&self, path: PathBuf) {
+        self.add_path(&mut self.lock(), path);
+    }
+
+    pub(super) fn write_tree(&self, path: PathBuf) {
         let mut seen = self.lock();
-        if !seen.observation.written.paths.contains(&path) && seen.takes(&path) {
-            self.tell_late(&path);
+        if !seen.observation.written.trees.contains(&path) && self.has_room(&mut seen, &path) {
+            self.keep(Written::Tree, &path);
+            seen.observation.written.trees.insert(path);
+        }
+    }
+
+    /// What was written in a directory has moved with it: others may have written beside that.
+    pub(super) fn move_tree(&self, from: &Path, to: &Path) {
+        let mut seen = self.lock();
+        let written = &seen.observation.written.paths;
+        let moved: Vec<PathBuf> = written
+            .range(from.to_owned()..)
+            .take_while(|path| path.starts_with(from))
+            .filter_map(|path| path.strip_prefix(from).ok())
+            .filter(|rest| !rest.as_os_str().is_empty())
+            .map(|rest| to.join(rest))
+            .collect();
+        for path in moved {
+            self.add_path(&mut seen, path);
+        }
+    }
+
+    fn add_path(&self, seen: &mut Seen, path: PathBuf) {
+        if !seen.observation.written.paths.contains(&path) && self.has_room(seen, &path) {
             self.keep(Written::Path, &path);
             seen.observation.written.paths.insert(path);
         }
     }
 
-    pub(super) fn write_tree(&self, path: PathBuf) {
-        let mut seen = self.lock();
-        if !seen.observation.written.trees.contains(&path) && seen.takes(&path) {
-            self.tell_late(&path);
-            self.keep(Written::Tree, &path);
-            seen.observation.written.trees.insert(path);
+    /// Whether there is room for one more path. The first for which there is none makes a gap.
+    fn has_room(&self, seen: &mut Seen, path: &Path) -> bool {
+        let was_complete = seen.observation.written.is_complete;
+        let has_room = seen.takes(path);
+        if was_complete && !has_room {
+            self.keep(Written::Gap, Path::new(""));
         }
+        has_room
     }
 
     fn keep(&self, what: Written, path: &Path) {
@@ -203,16 +207,11 @@ impl Watch {
         }
     }
 
-    fn tell_late(&self, path: &Path) {
-        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = &*late {
-            add_late(file, path);
-        }
-    }
-
     /// Something was written, and nobody knows where.
     pub(super) fn lose_track(&self) {
-        self.lock().observation.written.is_complete = false;
+        let mut seen = self.lock();
+        seen.observation.written.is_complete = false;
+        self.keep(Written::Gap, Path::new(""));
     }
 }
 
@@ -271,5 +270,31 @@ mod tests {
         assert!(!seen.written.is_complete && seen.written.paths.len() == 63);
         watch.write_path(PathBuf::from("/0"));
         assert_eq!(watch.seen().written.paths.len(), 63);
+    }
+
+    #[test]
+    fn fe_33_what_was_written_in_a_directory_moves_with_it() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("journal");
+        let watch = Watch::new(None, Some(file.clone()));
+        for path in ["/p/a/x", "/p/a-b", "/p/a/y/z", "/p/b"] {
+            watch.write_path(path.into());
+        }
+        watch.move_tree(Path::new("/p/a"), Path::new("/p/c"));
+        let moved = ["/p/a-b", "/p/a/x", "/p/a/y/z", "/p/b", "/p/c/x", "/p/c/y/z"];
+        let moved = BTreeSet::from(moved.map(PathBuf::from));
+        assert_eq!(watch.seen().written.paths, moved);
+        assert_eq!(Writes::read_journal(&file).paths, moved);
+
+        // What is left running has a journal of its own, and loses nothing of the one before it.
+        let late = place.path().join("late");
+        assert_eq!(watch.begin_late(&late).paths, moved);
+        watch.write_path("/p/d".into());
+        watch.write_tree("/p/e".into());
+        let written = Writes::read_journal(&late);
+        assert!(written.is_complete && written == watch.seen().written);
+        assert_eq!(Writes::read_journal(&file).paths, moved);
+        watch.lose_track();
+        assert!(!Writes::read_journal(&late).is_complete);
     }
 }

@@ -128,6 +128,12 @@ fn moves_trees(call: i64) -> bool {
     matches!(call, libc::SYS_renameat | libc::SYS_renameat2)
 }
 
+/// Whether a call puts each of two names in the place of the other.
+fn exchanges(caller: &Caller<'_>) -> bool {
+    let flags = libc::RENAME_EXCHANGE.cast_signed();
+    caller.notification.call() == libc::SYS_renameat2 && caller.int(4) & flags != 0
+}
+
 /// Records a call that writes, and says who goes on with it.
 pub(super) fn record(
     caller: &Caller<'_>,
@@ -190,6 +196,12 @@ pub(super) fn record(
             WriteAccess::None => return Answer::Fail(Errno::ACCESS),
             WriteAccess::Supervisor => access = WriteAccess::Supervisor,
             WriteAccess::Kernel => {}
+        }
+    }
+    if let (true, [from, to]) = (is_tree, paths.as_slice()) {
+        watch.move_tree(from, to);
+        if exchanges(caller) {
+            watch.move_tree(to, from);
         }
     }
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();

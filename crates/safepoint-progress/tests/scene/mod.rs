@@ -192,7 +192,7 @@ impl Scene {
             action: "workspace.integrate".to_owned(),
             summary: "integration".to_owned(),
             decision: "allow".to_owned(),
-            beside: None,
+            left_by: None,
         }
     }
 

@@ -2,6 +2,8 @@
 //! known; whatever else changed while its check ran is the work of others, and is recorded as
 //! what nobody asked for.
 
+use safepoint_model::ActionId;
+
 use crate::StateError;
 use crate::objects::Objects;
 use crate::path;
@@ -88,12 +90,14 @@ impl State {
     pub(super) fn record_others(
         &self,
         objects: &Objects,
+        action: &ActionId,
         own: &Snapshot,
         mut present: Snapshot,
     ) -> Result<(), StateError> {
         // It comes after the state that the change alone led to.
         present.created = own.created.saturating_add_micros(1);
-        let observed = self.observed(&objects.reader(), &present)?;
+        let others = self.writes_of_others(&present.workspace, Some(action), None)?;
+        let observed = self.account(objects, &mut present, others)?;
         self.record(&present, observed.as_ref())
     }
 }

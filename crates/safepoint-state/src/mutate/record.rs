@@ -64,7 +64,8 @@ impl State {
         before.record.parts = parts;
         before.record.sealed = sealed;
         before.record.size = grown;
-        let observed = self.observed(&reader, &before)?;
+        let others = self.writes_of_others(&workspace.root, Some(action), None)?;
+        let observed = self.account(&objects, &mut before, others)?;
         self.record(&before, observed.as_ref())?;
         Ok(before)
     }
@@ -152,6 +153,7 @@ impl State {
             false => present.clone(),
         };
         after.id = journal.after.clone();
+        after.record.untold = others || secured.before.record.untold;
         let held = verdict.outcome() == Outcome::Pass;
         let row = Action {
             id: action.clone(),
@@ -199,7 +201,7 @@ impl State {
         if others {
             // What others did meanwhile is not this action's. Where it cannot be recorded now,
             // the next look finds it.
-            let _ = self.record_others(objects, &after, present);
+            let _ = self.record_others(objects, action, &after, present);
         }
         journal.remove(&self.journal_directory())?;
         own::mark_used(&secured.checkpoint, action);

@@ -103,6 +103,7 @@ impl State {
         let reason = format!("left by {}, which failed", secured.action);
         let mut found = self.automatic(workspace, &secured.scope, capture, reason)?;
         found.record.sealed = self.seal_present(workspace, mutation, capture, objects)?;
+        found.record.untold = true;
         self.record(&found, None)?;
         Ok(Some(found.id))
     }

@@ -76,6 +76,7 @@ impl State {
             found.record.parts.extend(now);
         }
         found.record.size = writer.finish()?;
+        found.record.untold = true;
         self.record(&found, None)?;
         Ok((capture, found.id))
     }

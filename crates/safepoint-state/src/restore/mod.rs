@@ -381,7 +381,9 @@ impl State {
         if matches!(goal, Goal::Snapshot { .. }) {
             warnings.extend(secrets.told());
         }
-        let observed = self.observed(&reader, &before)?;
+        let others = self.writes_of_others(&workspace.root, None, None)?;
+        let observed = self.account(&objects, &mut before, others)?;
+        after.record.untold = before.record.untold;
         self.record(&before, observed.as_ref())?;
         fault::point("restore.secured");
         let journal = self.journal(workspace, goal, &scope, &before, &after)?;
@@ -490,8 +492,10 @@ impl State {
             ),
             Goal::Without { action, .. } => {
                 let before = self.find(action.before.as_str())?;
-                let after = unclosed.amend_after(self.find(action.after.as_str())?.record);
-                undoing.plan(&before.record, &after, sink)
+                let after = self.find(action.after.as_str())?;
+                let contested = self.contested(trees, action, (&before, &after))?;
+                let after = unclosed.amend_after(after.record);
+                undoing.plan(&before.record, &after, &contested, sink)
             }
             Goal::Brought(incoming) => {
                 let aside = self.aside_of(workspace, incoming, trees)?;
@@ -541,6 +545,7 @@ impl State {
                 special: capture.special(),
                 parts: Vec::new(),
                 warnings: Vec::new(),
+                untold: false,
                 size: 0,
             },
         })

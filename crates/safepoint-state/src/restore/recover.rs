@@ -9,7 +9,6 @@ use super::back::within;
 use super::beginning::workspace_of;
 use super::journal::{Extent, Ground, Journal, Mutating, PathText, Phase, directory as journals};
 use super::stage;
-use crate::around::Beside;
 use crate::identity::Marks;
 use crate::lock::{self, Hold};
 use crate::mutate::Back;
@@ -394,15 +393,14 @@ impl State {
         let mut own = self.own_part(objects, &before, &after, &share)?;
         own.id = journal.after.clone();
         tell_parts_apart(&mut own.record, &before.record, &mutating.left);
-        let present = after;
-        let beside = Beside {
-            since: before.clone(),
-            paths: Vec::new(),
-        };
+        own.record.untold = true;
+        let mut present = after;
         let reader = objects.reader();
         let changes = record::changes_by_action(&reader, &before, &own)?;
         let paths = changes.into_iter().map(|change| change.path);
-        let rest = self.of_nobody(objects, &beside, paths, &present)?;
+        let mut others = self.writes_of_others(&workspace.root, Some(&journal.action), None)?;
+        others.add_own(&share, paths);
+        let rest = self.account(objects, &mut present, others)?;
         let told = journal.errand.as_ref();
         let named = |told: &super::journal::Told| (told.action.clone(), told.decision.clone());
         let (name, decision) = told.map_or_else(|| ("batch".into(), "allow".into()), named);
@@ -433,11 +431,7 @@ impl State {
         });
         self.trail.write(Durability::Sync, |writing| {
             self.record_in(writing, &own)?;
-            if let Some((known, observed)) = &rest {
-                self.record_in(writing, known)?;
-                self.record_observed(writing, observed)?;
-            }
-            self.record_in(writing, &present)?;
+            self.record_look(writing, &present, rest.as_ref())?;
             let kind = Kind::fixed("mutation_unknown");
             let draft = self.draft(&workspace.root, kind, Some(&action.id), body);
             let entry = writing.append(draft)?;

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 pub use id::SnapshotId;
 pub use table::{Action, COMPONENT, Selection, is_listed, keep, taken_back};
 pub(crate) use table::{
-    Source, actions_placed, delete, insert, insert_action, list_placed, recent_actions, set_pinned,
-    spend, workspaces,
+    Source, actions_after, actions_placed, actions_since, delete, insert, insert_action,
+    list_placed, recent_actions, set_pinned, spend, workspaces,
 };
 pub use told::prove;
 pub(crate) use told::{
@@ -128,6 +128,10 @@ pub struct Record {
     pub parts: Vec<Part>,
     /// What else is to be known.
     pub warnings: Vec<String>,
+    /// Whether the next look is compared with an earlier state: there may be something in this
+    /// one that nobody has told yet, or it is none that was there as a whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untold: bool,
     /// How many bytes the store grew by.
     pub size: u64,
 }

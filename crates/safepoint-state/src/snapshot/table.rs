@@ -417,6 +417,43 @@ pub(crate) fn actions_placed(
     )?)
 }
 
+/// The actions of these sources that entries behind this place of the trail tell of, the oldest
+/// first.
+pub(crate) fn actions_after(
+    sql: &mut dyn Sql,
+    sources: &[Source],
+    entry: u64,
+) -> Result<Vec<Action>, StateError> {
+    let (condition, mut values) = are_from(sources);
+    values.insert(0, place(entry));
+    Ok(query_all(
+        sql,
+        &format!(
+            "SELECT {ACTION_COLUMNS} FROM state_actions WHERE entry > ?1 AND ({condition}) ORDER BY number"
+        ),
+        &values,
+        read_action,
+    )?)
+}
+
+/// The actions of these sources that were recorded after a moment.
+pub(crate) fn actions_since(
+    sql: &mut dyn Sql,
+    sources: &[Source],
+    since: Timestamp,
+) -> Result<Vec<Action>, StateError> {
+    let (condition, mut values) = are_from(sources);
+    values.insert(0, Value::Integer(since.as_micros()));
+    Ok(query_all(
+        sql,
+        &format!(
+            "SELECT {ACTION_COLUMNS} FROM state_actions WHERE time > ?1 AND ({condition}) ORDER BY number"
+        ),
+        &values,
+        read_action,
+    )?)
+}
+
 /// Actions that may still be taken back: those since a moment, and of each workspace the newest
 /// that somebody performed, whenever it was.
 pub(crate) fn recent_actions(

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{FileConflict, Left, Undoing, same};
+use super::{FileConflict, Left, Undoing, contested_file, same};
+use crate::contested::Contested;
 use crate::git::index;
 use crate::git_state::is_index;
 use crate::path::{self, TreePath};
@@ -20,8 +21,8 @@ impl Undoing<'_> {
     /// The git state that the action changed, where it has not moved on since.
     pub(super) fn git(
         &self,
-        before: &Record,
-        after: &Record,
+        (before, after): (&Record, &Record),
+        contested: &Contested,
         sink: &Sink<'_>,
         conflicts: &mut Vec<FileConflict>,
         left: &mut Left,
@@ -96,6 +97,10 @@ impl Undoing<'_> {
                 continue;
             }
             let untouched = self.is_as_left(&change, &present)?;
+            if let Some(other) = contested.get(&change.path) {
+                conflicts.push(contested_file(&change, other));
+                continue;
+            }
             if !untouched && git_state::is_notable(&change.path) {
                 conflicts.push(has_moved_on(change.path.clone()));
             }

@@ -166,8 +166,10 @@ impl Context {
         };
         let search_path = self.environment.path("PATH").unwrap_or_default();
         let session = self.environment.text("SAFEPOINT_SESSION");
+        let open_actions = safepoint_control::pass::open_actions(&trail);
         let mut state = State::open(trail, around)?
             .with_programs(search_path.as_os_str(), self.agent_places())?
+            .with_open_actions(open_actions)
             .with_access(self.access)
             .with_session(session.filter(|_| self.is_agent()))
             .with_caller(match self.is_agent() || self.agent.is_some() {

@@ -13,7 +13,6 @@ use safepoint_control::pass::{
 };
 use safepoint_gates::Resolution;
 use safepoint_model::{ActionId, Digest, SessionId};
-use safepoint_state::Company;
 
 use super::{Arguments, PerformedName, reason};
 use crate::cli::{Cli, Command};
@@ -232,10 +231,9 @@ impl<'a> Visit<'a> {
         let (session, begun) = self.session(&room, &flags)?;
         let action = safepoint_model::ActionId::generate(&crate::world::SystemEntropy)
             .map_err(|error| CliError::Control(error.into()))?;
-        let company = Company::Alone;
         let before = room
             .state
-            .before(&room.workspace, &action, company, &room.progress)?;
+            .before(&room.workspace, &action, &room.progress)?;
         let resolution = match begun {
             Some(resolution) => resolution,
             None => passage.show(&session)?,

@@ -105,8 +105,10 @@ pub(super) fn run(
     let session = passage.begin_agent(&mut leave, arguments.flags.objective.clone())?;
     let supervision = passage.fence.as_mut();
     if let Some(supervision) = supervision.and_then(|fence| fence.supervision.as_mut()) {
-        // Whoever comes after a kill knows from it what the agent wrote.
-        supervision.journal = Some(room.state.write_journal(&leave.action_id));
+        // What the agent writes is its own, and what a person does beside it is not.
+        let journal = room.state.write_journal(&leave.action_id);
+        safepoint_fence::Writes::begin_journal(&journal)?;
+        supervision.journal = Some(journal);
     }
     if fence.is_none() || safepoint_fence::strength() != Strength::Full {
         context.console.warn(&strength_in_words(fence.as_ref()));

@@ -261,7 +261,7 @@ impl Over {
             action: safepoint_control::pass::INTEGRATE.to_owned(),
             summary: String::new(),
             decision: String::new(),
-            beside: None,
+            left_by: None,
         })
     }
 
