@@ -1,6 +1,11 @@
 //! The account of a look: what has changed since the last one is told once, whatever goes on.
 
-#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod support;
 
