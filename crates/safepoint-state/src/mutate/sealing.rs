@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{Mutation, Secured};
-use crate::around::Share;
+use crate::share::Share;
 use crate::capture::Capture;
 use crate::checkpoint::seal_file;
 use crate::objects::Objects;

@@ -11,7 +11,7 @@ use super::act::Reached;
 use super::aftermath::{Aftermath, changes_between};
 use super::place::Target;
 use super::{Found, Mutation, Secured};
-use crate::around::Share;
+use crate::share::Share;
 use crate::capture::Capture;
 use crate::objects::Objects;
 use crate::part::Part;
