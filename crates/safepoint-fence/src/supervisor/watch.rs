@@ -276,7 +276,7 @@ mod tests {
     fn fe_33_what_was_written_in_a_directory_moves_with_it() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("journal");
-        let watch = Watch::new(None, Some(file.clone()));
+        let watch = Watch::new(None, Some(file.clone()), GuardedNames::default());
         for path in ["/p/a/x", "/p/a-b", "/p/a/y/z", "/p/b"] {
             watch.write_path(path.into());
         }

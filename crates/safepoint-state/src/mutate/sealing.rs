@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use super::{Mutation, Secured};
-use crate::share::Share;
 use crate::capture::Capture;
 use crate::checkpoint::seal_file;
 use crate::objects::Objects;
@@ -13,6 +12,7 @@ use crate::path;
 use crate::restore::bring_secrets_back;
 use crate::scope::unescape;
 use crate::seal::{Identity, Recipient};
+use crate::share::Share;
 use crate::snapshot::{Record, Sealed, Snapshot, SnapshotId};
 use crate::state::{State, Workspace};
 use crate::{StateError, tree};
