@@ -195,11 +195,7 @@ impl State {
                 told = self.own_part(objects, &told, present, &Share::Only(others.named))?;
             }
         }
-        // What is held encrypted is compared with the last state alone: others may have told of it.
-        let changes = match is_latest {
-            true => record::observed_changes(&objects.reader(), &told, present)?,
-            false => record::notable_changes(&objects.reader(), &told, present)?,
-        };
+        let changes = record::observed_changes(&objects.reader(), &told, present)?;
         if changes.is_empty() {
             return Ok(None);
         }

@@ -34,7 +34,8 @@ fn innermost(inside: &[u8]) -> &[u8] {
         Some(rest) => {
             // `modules/NAME/…`, where NAME may have slashes: what follows is
             // found by the names that git directories have.
-            const KNOWN: [&[u8]; 12] = [
+            const KNOWN: [&[u8]; 13] = [
+                b"reftable",
                 b"objects",
                 b"refs",
                 b"logs",

@@ -93,10 +93,14 @@ impl State {
         let (old, new) = (&before.record.scope, &present.record.scope);
         let scope = Scope::stored(old)?.narrowed(&Scope::stored(new)?);
         let writer = objects.writer();
+        // A repository that is moved lies among the files then.
+        let mut moved = moved_beneath(&objects.reader(), &before.record.files, share.trees())?;
+        if let Some(git) = &before.record.git {
+            moved.extend(moved_beneath(&objects.reader(), git, share.trees())?);
+        }
         let own_tree = |before: &Subtree, present: &Subtree| -> Result<Subtree, StateError> {
             let reader = objects.reader();
             let changes = tree::changes(&reader, Some(before), Some(present), &scope)?;
-            let moved = moved_beneath(&reader, before, share.trees())?;
             let mine = changes
                 .into_iter()
                 .filter(|change| share.has(change, &moved));

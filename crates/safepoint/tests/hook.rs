@@ -272,19 +272,17 @@ fn su_05_calls_at_once_are_told_apart() {
     passes(&claude.before("t-1", "Write", one.clone()));
     env.write("project/one", "1");
     passes(&claude.before("t-2", "Write", two.clone()));
-    passes(&claude.asks("t-3", "sed -i s/two/TWO/ src/app.py"));
+    let three = json!({"file_path": env.project().join("src/app.py"),
+        "old_string": "two", "new_string": "TWO"});
+    passes(&claude.before("t-3", "Edit", three.clone()));
     env.write("project/two", "2");
     env.write("project/src/app.py", "one\nTWO\nthree\n");
     passes(&claude.after("t-2", "Write", two));
     passes(&claude.after("t-1", "Write", one));
-    passes(&claude.after(
-        "t-3",
-        "Bash",
-        json!({"command": "sed -i s/two/TWO/ src/app.py"}),
-    ));
+    passes(&claude.after("t-3", "Edit", three));
     assert_eq!(changed(&env, "Write one").1, ["one"]);
     assert_eq!(changed(&env, "Write two").1, ["two"]);
-    assert_eq!(changed(&env, "s/two/TWO/").1, ["src/app.py"]);
+    assert_eq!(changed(&env, "Edit src/app.py").1, ["src/app.py"]);
     let observed = log(&env)
         .into_iter()
         .filter(|it| it["outcome"] == "observed");

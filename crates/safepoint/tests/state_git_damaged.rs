@@ -264,7 +264,10 @@ fn st_35_references_in_tables_are_told_and_come_back() {
         let listed: Vec<String> = listed.lines().filter(own).map(str::to_owned).collect();
         (listed, git(&root, &["status", "--porcelain"]))
     };
-    for damage in ["git commit -qam agent", "rm -rf .git/reftable"] {
+    for damage in [
+        "git commit -q --allow-empty -m agent",
+        "rm -rf .git/reftable",
+    ] {
         env.write("project/damage.sh", &format!("{damage}\n"));
         let before = facts();
         act(&env, "sh damage.sh");
@@ -277,7 +280,7 @@ fn st_35_references_in_tables_are_told_and_come_back() {
     // What has moved on stays, and is named.
     env.write(
         "project/damage.sh",
-        "git commit -qam agent; echo made >made.txt\n",
+        "git commit -q --allow-empty -m agent; echo made >made.txt\n",
     );
     let action = act(&env, "sh damage.sh");
     git(&root, &["branch", "later"]);

@@ -169,12 +169,12 @@ impl WidenedFence {
     /// judged; where there is one by now, nothing is written.
     pub(super) fn allow(&mut self, path: &Path) {
         self.named.0.push(path.to_owned());
+        if let Some(supervision) = &mut self.fence.supervision {
+            supervision.guarded.released.push(path.to_owned());
+        }
         // What can be written anyway needs no leave, and what lies there may be a link by now.
         if self.is_writable(path) {
             return;
-        }
-        if let Some(supervision) = &mut self.fence.supervision {
-            supervision.guarded.released.push(path.to_owned());
         }
         // Without a supervisor there is Landlock alone, and what is there can have a rule.
         let is_supervised = self.fence.supervision.is_some() && is_supervision_possible();

@@ -372,7 +372,6 @@ mod tests {
             libc::SYS_mmap,
             libc::SYS_munmap,
             libc::SYS_brk,
-            libc::SYS_fcntl,
             libc::SYS_futex,
             libc::SYS_execve,
             libc::SYS_exit_group,

@@ -10,7 +10,9 @@ use safepoint_control::pass::{
     Stdin, Verdict,
 };
 use safepoint_control::{AtlasFile, Control, NoCaller};
-use safepoint_fence::{Caches, Fence, Listing, Terminals};
+use safepoint_fence::{
+    Caches, Fence, GuardedNames, Listing, NetworkAccess, Supervision, Terminals,
+};
 use safepoint_gates::Event;
 use safepoint_model::{ActionId, Span};
 use safepoint_state::{Goal, Patterns, Progress, Rules, State, Surroundings, Workspace, path};
@@ -98,7 +100,16 @@ impl Sample {
                 hidden: vec![room.join("keys"), room.join("data")],
                 listing: Listing::Everywhere,
                 terminals: Terminals::Held,
-                supervision: None,
+                supervision: Some(Supervision {
+                    hosts: Vec::new(),
+                    services: Vec::new(),
+                    sockets: Vec::new(),
+                    registry: room.join("runtime/network"),
+                    journal: None,
+                    freezer: None,
+                    guarded: GuardedNames::default(),
+                    network: NetworkAccess::Closed,
+                }),
                 caches: Caches::None,
             },
             progress: Progress::default(),
