@@ -211,6 +211,8 @@ impl State {
                 known.record.files = told.record.files;
                 known.record.git = told.record.git;
                 known.record.root_mode = told.record.root_mode;
+                known.record.keep_sealed_of(&told.record, |_| true);
+                known.record.sealed = told.record.sealed;
                 known.record.untold = true;
                 known.record.parts = Vec::new();
                 known.record.reason = Some(format!("before what {} shows", present.id));

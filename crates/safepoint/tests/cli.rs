@@ -843,36 +843,36 @@ fn the_sample_runs_from_start_to_end() {
        good  the notes are back, and the improved file is as the agent left it
 
     6. The approved action has one id, from proposal to outcome
-         35  ActionRequested      agent:sample
-         36  ActionAllowed        agent:sample
-         37  ActionRequested      agent:sample
-         39  ApprovalRequired     agent:sample
-         42  checkpoint_pending   agent:sample
-         43  action_denied        agent:sample
-         47  approval_decision    operator:ada
-         50  permit_issued        safepoint
-         51  ActionRequested      agent:sample
-         52  ActionAllowed        agent:sample
-         53  ActionRequested      agent:sample
-         55  ApprovalRequired     agent:sample
-         59  action_intended      agent:sample
-         60  action_done          agent:sample
-         63  action_ended         safepoint
-         64  ActionReported       agent:sample
+         36  ActionRequested      agent:sample
+         37  ActionAllowed        agent:sample
+         38  ActionRequested      agent:sample
+         40  ApprovalRequired     agent:sample
+         43  checkpoint_pending   agent:sample
+         44  action_denied        agent:sample
+         48  approval_decision    operator:ada
+         51  permit_issued        safepoint
+         52  ActionRequested      agent:sample
+         53  ActionAllowed        agent:sample
+         54  ActionRequested      agent:sample
+         56  ApprovalRequired     agent:sample
+         60  action_intended      agent:sample
+         62  action_done          agent:sample
+         65  action_ended         safepoint
+         66  ActionReported       agent:sample
 
     7. Every entry is chained, hashed into one tree, and signed for
-       good  84 entries verify
+       good  86 entries verify
        safepoint/log_[id]
-       84
+       86
        [hash]
        
        — safepoint/log_[id] [signature]
 
     8. The decision is proved to a stranger, who needs only the proof and the public key
-       good  entry 47 `approval_decision` is in the trail of 84
+       good  entry 48 `approval_decision` is in the trail of 86
 
     9. Somebody edits the database behind our back: the denial becomes a permission
-       caught  entry 80: its content does not match its hash
+       caught  entry 82: its content does not match its hash
 
     next  in a project of your own: safepoint operator add NAME, then safepoint run -- AGENT
     "#);
