@@ -100,8 +100,6 @@ fn open(path: &Path) -> Result<File, StateError> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
