@@ -17,13 +17,16 @@ use super::stored::Stored;
 use crate::revert::Delta;
 use crate::{Contents, Database, DatabaseError, Image, Keep, Reverted, RowConflict};
 
+/// Takes a row: what tells it from all others, where something does, and its bytes.
+pub(crate) type RowVisitor<'v> = dyn FnMut(Option<&[u8]>, &[u8]) -> Result<(), DatabaseError> + 'v;
+
 /// Hands out the rows of a table, each with what tells it from all others: its number, or the
 /// values of its key.
 pub(crate) fn visit_keyed(
     stored: &Stored,
     table: &str,
     key: &[String],
-    visit: &mut dyn FnMut(Option<&[u8]>, &[u8]) -> Result<(), DatabaseError>,
+    visit: &mut RowVisitor<'_>,
 ) -> Result<(), DatabaseError> {
     let failed = |error: rusqlite::Error| DatabaseError::Sql {
         message: format!("cannot read the captured table `{table}`: {error}"),

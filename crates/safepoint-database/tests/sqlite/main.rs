@@ -6,6 +6,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "tests start processes, open databases themselves and fail loudly"
 )]

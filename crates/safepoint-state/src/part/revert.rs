@@ -14,7 +14,7 @@ pub(crate) enum Remainder {
     /// What it is already.
     Unchanged,
     /// This.
-    Part(Part),
+    Part(Box<Part>),
     /// It cannot be taken out without the work of others: what stands in the way.
     Conflict(String),
 }
@@ -32,7 +32,7 @@ impl State {
             return Ok(Remainder::Unchanged);
         }
         if now.is_same(after) {
-            return Ok(Remainder::Part(before.clone()));
+            return Ok(Remainder::Part(Box::new(before.clone())));
         }
         let Subject::Database { address, variable } = &now.subject else {
             return Ok(Remainder::Conflict("it was changed since".to_owned()));
@@ -59,7 +59,7 @@ impl State {
         let remainder = match reverted {
             Reverted::AlreadyGone => Remainder::Unchanged,
             Reverted::Image(image) => {
-                Remainder::Part(part_of_image(&now.subject, &image, &writer)?)
+                Remainder::Part(Box::new(part_of_image(&now.subject, &image, &writer)?))
             }
             Reverted::Conflict(conflicts) => {
                 let one = |conflict: &safepoint_database::RowConflict| match &conflict.table {

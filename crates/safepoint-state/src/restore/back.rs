@@ -288,7 +288,7 @@ impl State {
             match self.part_without(objects, (before, &after), &now)? {
                 Remainder::Unchanged => {}
                 Remainder::Part(part) => {
-                    back.wanted.push(part);
+                    back.wanted.push(*part);
                     back.basis.push(now);
                 }
                 Remainder::Conflict(why) => back.left.push(Note {

@@ -80,7 +80,7 @@ impl State {
                     fresh.finish()?;
                     match self.part_without(&objects, (&was, &became), &found)? {
                         Remainder::Unchanged => then.push(found.clone()),
-                        Remainder::Part(part) => then.push(part),
+                        Remainder::Part(part) => then.push(*part),
                         Remainder::Conflict(why) => {
                             conflicts.push(FileConflict {
                                 path: was.subject.name().into_bytes(),
