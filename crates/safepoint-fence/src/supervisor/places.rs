@@ -36,6 +36,12 @@ impl Places {
         let beneath = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
         beneath(&self.writable) && !beneath(&self.hidden)
     }
+
+    /// Whether a path is hidden, or something hidden goes where it goes.
+    pub(super) fn hide(&self, path: &Path) -> bool {
+        let mut hidden = self.hidden.iter();
+        hidden.any(|place| path.starts_with(place) || place.starts_with(path))
+    }
 }
 
 /// Whether what is written there is a file at all.

@@ -248,7 +248,11 @@ fn fails_alike(error: Errno) -> bool {
 
 /// Records one path, and says who may write it.
 pub(super) fn note(path: PathBuf, is_tree: bool, places: &Places, watch: &Watch) -> WriteAccess {
-    let access = watch.write_access(&path);
+    let access = match watch.write_access(&path) {
+        // Hidden wins, whatever was allowed: no rule of Landlock stands behind what we do.
+        WriteAccess::Supervisor if places.hide(&path) => WriteAccess::None,
+        access => access,
+    };
     if !is_kept(&path) {
         return access;
     }

@@ -49,6 +49,32 @@ fn fe_01_what_was_allowed_outside_is_written_and_nothing_beside_it() {
 }
 
 #[test]
+fn fe_04_nothing_hidden_is_written_on_behalf_whatever_was_allowed() {
+    for script in [
+        "echo x > ../registry/new",
+        "echo x > ../registry/kept",
+        "rm ../registry/kept",
+        "mv ../registry ../outside/registry",
+        "mv file ../registry/kept",
+        "chmod 777 ../registry/kept",
+        "mkdir ../registry/d",
+        "ln -s file ../registry/link",
+    ] {
+        let room = Room::new();
+        fs::write(room.path("registry/kept"), "kept\n").unwrap();
+        *room.gate.given.lock().unwrap() = vec![room.path("")];
+        assert!(!room.shell(script).output.status.success(), "{script}");
+        assert_eq!(fs::read(room.path("registry/kept")).unwrap(), b"kept\n");
+        for name in ["registry/new", "registry/d", "registry/link"] {
+            assert!(room.path(name).symlink_metadata().is_err(), "{script}");
+        }
+        // Beside it the leave is good.
+        room.shell("echo x > ../outside/new && mv ../outside ../moved")
+            .succeeded();
+    }
+}
+
+#[test]
 fn fe_02_a_file_that_is_made_on_behalf_is_as_the_caller_would_have_made_it() {
     let room = room_with(&["given"]);
     let script = "umask 027; echo x > ../outside/given; umask 0; python3 -c '
