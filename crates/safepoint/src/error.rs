@@ -150,6 +150,17 @@ pub(crate) struct Problem {
     pub(crate) exit: Exit,
 }
 
+/// An error with its causes, on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        told.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    told
+}
+
 impl CliError {
     /// The error as it is shown.
     pub(crate) fn problem(&self) -> Problem {

@@ -718,7 +718,11 @@ fn au_25_what_was_approved_is_looked_at_again_when_the_line_runs() {
             let output = run(&env, &line);
             let made = fs::read_to_string(env.project().join("made")).ok();
             match is_exchanged {
-                true => assert_eq!(made, None, "{line}: {output:?}"),
+                true => {
+                    assert_eq!(made, None, "{line}: {output:?}");
+                    let told = String::from_utf8_lossy(&output.stderr);
+                    assert!(told.contains("ok.sh` is another by now"), "{told}");
+                }
                 false => assert_eq!(made.as_deref(), Some("fine\n"), "{line}: {output:?}"),
             }
         }

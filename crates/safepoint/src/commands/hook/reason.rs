@@ -8,7 +8,7 @@ use safepoint_model::{HoldId, text};
 use safepoint_state::Note;
 use serde_json::Value;
 
-use crate::error::CliError;
+use crate::error::{CliError, with_causes};
 
 /// A denial, in sentences that a model can act on.
 pub(crate) fn of_denial(denied: &Denied) -> String {
@@ -179,13 +179,10 @@ fn told(resolution: &Resolution, counts: impl Fn(&str) -> bool) -> Option<String
 
 /// An error, for whoever is refused because of it.
 pub(crate) fn of_error(error: &CliError) -> String {
-    let mut told = format!("Safepoint could not judge this, so it is denied: {error}");
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        told.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    told
+    format!(
+        "Safepoint could not judge this, so it is denied: {}",
+        with_causes(error)
+    )
 }
 
 fn sentence(words: &str) -> String {

@@ -23,7 +23,7 @@ use crate::commands::passing::{Flags, Room, fence};
 use crate::commands::run::{BrokerClient, Keeper};
 use crate::context::{Context, real_path};
 use crate::detach;
-use crate::error::CliError;
+use crate::error::{CliError, with_causes};
 use crate::paths::Paths;
 use crate::world::Environment;
 
@@ -73,7 +73,7 @@ impl Text {
             Ok(Ended::Elsewhere(code)) => code,
             Ok(Ended::Here(code)) => detach::finish(global, code),
             Err(error) => {
-                eprintln!("safepoint: this line was not run: {error}");
+                eprintln!("safepoint: this line was not run: {}", with_causes(&error));
                 ExitCode::from(126)
             }
         }

@@ -15,6 +15,7 @@ use safepoint_control::pass::{LinePlace, ShellLine};
 use super::pipes::{self, MessageReader, Received};
 use super::{FORMAT, FromInside, FromOutside, key, place};
 use crate::detach;
+use crate::error::with_causes;
 use crate::paths::Paths;
 
 /// How a line ends that was not run.
@@ -51,7 +52,7 @@ pub(crate) fn run_candidates(
     match try_candidates(paths, candidates, shell, text) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("safepoint: this line was not run: {error}");
+            eprintln!("safepoint: this line was not run: {}", with_causes(&error));
             NOT_RUN
         }
     }
