@@ -1,6 +1,6 @@
 //! What is seen of a supervised tree, and who is asked about what no rule names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,12 @@ pub(super) struct Watch {
     gate: Option<Arc<dyn Gate>>,
     /// What is not written.
     guarded: GuardedNames,
+    /// The last call of each thread that the kernel was let go on with, and what it writes.
+    calls_under_way: Mutex<HashMap<u32, (i64, Vec<PathBuf>)>>,
 }
+
+/// The last calls of more threads are not remembered.
+const MAX_CALLS_UNDER_WAY: usize = 1000;
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -56,6 +61,7 @@ impl Watch {
             journal: Mutex::new(journal.map(WriteJournal::new)),
             gate,
             guarded,
+            calls_under_way: Mutex::default(),
         }
     }
 
@@ -66,11 +72,42 @@ impl Watch {
         let written = std::mem::take(&mut seen.observation.written);
         seen.path_bytes = 0;
         *self.lock_journal() = Some(WriteJournal::new(file.to_owned()));
-        for path in open_for_writing(&written.paths) {
+        let mut late = open_for_writing(&written.paths);
+        // What is about to be opened is open nowhere yet.
+        late.extend(self.paths_under_way());
+        for path in late {
             self.keep(Written::Path, &path);
             seen.observation.written.paths.insert(path);
         }
         written
+    }
+
+    /// Remembers a call that the kernel goes on with. Nobody tells when it is over.
+    pub(super) fn begin_call(&self, thread: u32, call: i64, paths: &[&Path]) {
+        let mut calls = self.lock_calls();
+        if calls.len() >= MAX_CALLS_UNDER_WAY {
+            calls.retain(|thread, (call, _)| is_under_way(*thread, *call));
+        }
+        if calls.len() < MAX_CALLS_UNDER_WAY {
+            let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+            calls.insert(thread, (call, paths));
+        }
+    }
+
+    /// What is written by calls that may not be over yet.
+    fn paths_under_way(&self) -> BTreeSet<PathBuf> {
+        let mut calls = self.lock_calls();
+        calls.retain(|thread, (call, _)| is_under_way(*thread, *call));
+        calls
+            .values()
+            .flat_map(|(_, paths)| paths.clone())
+            .collect()
+    }
+
+    fn lock_calls(&self) -> MutexGuard<'_, HashMap<u32, (i64, Vec<PathBuf>)>> {
+        self.calls_under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps no more paths for whoever comes after a kill.
@@ -221,6 +258,17 @@ fn insert<T: Ord>(targets: &mut BTreeSet<T>, target: T) {
     }
 }
 
+/// Whether a thread may still be in the call that it was let go on with: it is in that call, or it
+/// runs and does not say where.
+fn is_under_way(thread: u32, call: i64) -> bool {
+    let place = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
+    match place.split_whitespace().next().map(str::parse::<i64>) {
+        Some(Ok(number)) => number == call,
+        Some(Err(_)) => true,
+        None => false,
+    }
+}
+
 /// Those of these files that some process of this user has open for writing.
 fn open_for_writing(paths: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     let mut open = BTreeSet::new();
@@ -258,6 +306,53 @@ fn is_open_for_writing(information: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fe_33_what_a_call_under_way_writes_counts_as_written_late() {
+        let place = tempfile::tempdir().unwrap();
+        let watch = Watch::new(None, None, GuardedNames::default());
+        let thread = || {
+            rustix::thread::gettid()
+                .as_raw_nonzero()
+                .get()
+                .cast_unsigned()
+        };
+        let (tell, told) = std::sync::mpsc::channel();
+        let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (running_tells, is_running_over) = (tell.clone(), Arc::clone(&is_over));
+        let runner = std::thread::spawn(move || {
+            running_tells.send(thread()).unwrap();
+            while !is_running_over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let running = told.recv().unwrap();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || {
+            tell.send(thread()).unwrap();
+            let _ = ended.recv();
+        });
+        let sleeping = told.recv().unwrap();
+        // One runs, and the other is in the call that it waits by, once each has come so far.
+        let runs = |thread: u32| {
+            let place = std::fs::read_to_string(format!("/proc/{thread}/syscall"));
+            place.unwrap().starts_with("running")
+        };
+        while runs(sleeping) || !runs(running) {
+            std::thread::yield_now();
+        }
+        watch.begin_call(running, libc::SYS_openat, &[Path::new("/p/opening")]);
+        watch.begin_call(sleeping, libc::SYS_openat, &[Path::new("/p/opened")]);
+        watch.begin_late(&place.path().join("late"));
+        assert_eq!(
+            watch.seen().written.paths,
+            BTreeSet::from(["/p/opening".into()])
+        );
+        drop(end);
+        is_over.store(true, Ordering::Relaxed);
+        sleeper.join().unwrap();
+        runner.join().unwrap();
+    }
 
     #[test]
     fn fe_33_a_record_that_grows_too_large_says_that_it_is_not_complete() {

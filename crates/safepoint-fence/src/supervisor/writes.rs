@@ -224,10 +224,11 @@ pub(super) fn record(
             None => return Answer::Fail(Errno::PERM),
         }
     }
-    match watch.may_continue() {
-        true => Answer::Continue,
-        false => Answer::Fail(Errno::ACCESS),
+    if !watch.may_continue() {
+        return Answer::Fail(Errno::ACCESS);
     }
+    watch.begin_call(caller.notification.thread(), call, &paths);
+    Answer::Continue
 }
 
 fn makes_directory(call: i64) -> bool {
